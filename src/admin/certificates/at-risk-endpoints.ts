@@ -12,7 +12,7 @@ import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext, AdminPolicy } from '../context.ts'
 import { type RenewalMail, recordOwnerMails, renewalMails } from '../owner-mails.ts'
-import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readAtPlace } from '../pages.ts'
 import { AT_RISK_FILTERS } from '../resources/certificates.ts'
 import {
   flagParameter,
@@ -104,11 +104,10 @@ export const AT_RISK = endpointGroup('Renewals', {
     async handle({ query, author }, { db, pages, policy }) {
       const { limit, offset, cursor, ...chosen } = query
       const filter = { ...chosen, ...NOT_RENEWED, windowOpen: openNow(policy), scope: scopeOf(author) }
-      const page = await readPageOf(
-        (after, most) => listCertificates(db, filter, after, most, 'not_after'),
-        pageRequest({ limit, offset, cursor }, pages),
+      const { rows, ...page } = await readAtPlace({ limit, offset, cursor }, pages, (after, most) =>
+        listCertificates(db, filter, after, most, 'not_after'),
       )
-      const certificates = await certificateBodies({ db, policy }, page.rows)
+      const certificates = await certificateBodies({ db, policy }, rows)
       const circumstances = await circumstancesOf(
         db,
         certificates.map(({ id, renewal, not_before }) => ({
@@ -120,7 +119,7 @@ export const AT_RISK = endpointGroup('Renewals', {
         ...certificate,
         ...circumstancesBody(circumstances.get(certificate.id)),
       }))
-      return { body, next: nextOf(page), isCut: page.isCut }
+      return { body, ...page }
     },
   }),
   muteAtRisk: endpoint({
@@ -207,12 +206,7 @@ function tellOwners(
   return audit.transaction(actor, async (tx, note) => {
     const recorded = await recordOwnerMails(tx, mail, 'renewal_request', found)
     const serialNumbers = found.flatMap((one) => one.serialNumbers)
-    if (recorded.length > 0)
-      note('renewal.notify', {
-        serial_numbers: serialNumbers.slice(0, MOST_TOLD),
-        certificates: serialNumbers.length,
-        mails: recorded.length,
-      })
+    if (recorded.length > 0) note('renewal.notify', { ...told(serialNumbers), mails: recorded.length })
     return recorded.length
   })
 }
@@ -236,13 +230,18 @@ function circumstancesBody(found: Circumstances | undefined) {
 
 const MOST_TOLD = 100
 
+/** For the audit log. */
+const told = (serialNumbers: readonly string[]) => ({
+  serial_numbers: serialNumbers.slice(0, MOST_TOLD),
+  certificates: serialNumbers.length,
+})
+
 /** @returns how many */
 function muteAll(audit: AuditLog, actor: Actor, serials: readonly string[], scope: Scope, mute: Mute): Promise<number> {
   return audit.transaction(actor, async (tx, note) => {
     const muted = await muteCertificates(tx, serials, scope, mute)
     const { reason, until } = mute
-    if (muted.length > 0)
-      note('renewal.mute', { serial_numbers: muted.slice(0, MOST_TOLD), certificates: muted.length, reason, until })
+    if (muted.length > 0) note('renewal.mute', { ...told(muted), reason, until })
     return muted.length
   })
 }
@@ -251,8 +250,7 @@ function muteAll(audit: AuditLog, actor: Actor, serials: readonly string[], scop
 function unmuteAll(audit: AuditLog, actor: Actor, serials: readonly string[], scope: Scope): Promise<number> {
   return audit.transaction(actor, async (tx, note) => {
     const unmuted = await unmuteCertificates(tx, serials, scope)
-    if (unmuted.length > 0)
-      note('renewal.unmute', { serial_numbers: unmuted.slice(0, MOST_TOLD), certificates: unmuted.length })
+    if (unmuted.length > 0) note('renewal.unmute', told(unmuted))
     return unmuted.length
   })
 }

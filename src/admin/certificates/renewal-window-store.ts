@@ -7,7 +7,12 @@
 import * as z from 'zod/v4'
 import type { EventData } from '../../domain/event.ts'
 import type { Scope } from '../../domain/permissions.ts'
-import type { RenewalAdvice, WindowPolicy } from '../../domain/renewal-window.ts'
+import {
+  type RenewalAdvice,
+  type RenewalWindow,
+  renewalWindow,
+  type WindowPolicy,
+} from '../../domain/renewal-window.ts'
 import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
 import { type Fragment, instant, isAccountInScope } from '../../store/list-page.ts'
 import { type CommonQueryMethods, columnsOf, rowsOf, sql } from '../../store/slonik.ts'
@@ -20,16 +25,38 @@ const Row = z.object({
   upstream_end: z.date().nullable(),
 })
 
+interface Dated {
+  id: string
+  not_before: Date
+  not_after: Date
+}
+
+/** The windows of unrevoked certificates: those that somebody has set, and others by the lifetime. */
+export async function windowsOf(
+  db: CommonQueryMethods,
+  certificates: readonly Dated[],
+  policy: WindowPolicy,
+  now: Date,
+): Promise<ReadonlyMap<string, RenewalWindow>> {
+  const set = await setWindowsOf(
+    db,
+    certificates.map(({ id }) => id),
+  )
+  return new Map(
+    certificates.map(({ id, not_before: notBefore, not_after: notAfter }) => {
+      const facts = { notBefore, notAfter, revokedAt: undefined, advice: undefined, ...set.get(id) }
+      return [id, renewalWindow(facts, policy, now)]
+    }),
+  )
+}
+
 interface SetWindows {
   advice: RenewalAdvice | undefined
   upstream: RenewalAdvice | undefined
 }
 
 /** A certificate whose window follows from its lifetime is missing from the result. */
-export async function windowsOf(
-  db: CommonQueryMethods,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, SetWindows>> {
+async function setWindowsOf(db: CommonQueryMethods, ids: readonly string[]): Promise<ReadonlyMap<string, SetWindows>> {
   if (ids.length === 0) return new Map()
   // renewal_advice_pkey, upstream_renewals_pkey
   const rows = await db.any(rowsOf(Row)`

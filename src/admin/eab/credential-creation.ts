@@ -11,7 +11,7 @@ import * as z from 'zod/v4'
 import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type AllowedIdentifier, normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
-import { mayRetag, type Scope, scopeOf } from '../../domain/permissions.ts'
+import { requireMayRetag, type Scope, scopeOf } from '../../domain/permissions.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { encodeBase64url } from '../../shared/lib/encoding.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
@@ -26,7 +26,14 @@ import { grantNames, notePreApproval, PROFILE_OF_CREDENTIAL } from '../grants/gr
 import { findProfileOfCredential } from '../profiles/profile-store.ts'
 import { futureInstant, line, tagList, uuid } from '../schemas.ts'
 import { credentialBody, credentialParams, requireCredential } from './credential-endpoints.ts'
-import { type CredentialRow, EabCredential, insertCredential, lockCredential, writeTags } from './credential-store.ts'
+import {
+  type CredentialRow,
+  EabCredential,
+  insertCredential,
+  lockCredential,
+  textsOrNull,
+  writeTags,
+} from './credential-store.ts'
 
 const EabCredentialWithKey = z
   .strictObject({
@@ -225,11 +232,7 @@ async function requireMayTag(
   credential: CredentialRow,
   tags: readonly string[],
 ): Promise<void> {
-  if (!mayRetag(scope, credential.tags, tags))
-    throw new AdminError(
-      'forbidden',
-      `you may add and remove only the tags that you look after, and one of them must stay: ${scope?.join(', ')}`,
-    )
+  requireMayRetag(scope, credential.tags, tags)
   if (tags.every((tag) => credential.tags.includes(tag))) return
   await requireWithinScope(db, scope, await grantsOf(db, credential, tags))
 }
@@ -280,9 +283,6 @@ function isGranted(db: CommonQueryMethods, wanted: WantedGrants): Promise<boolea
                                      AS i (type, value, wildcard)
                         WHERE NOT credential_allows(e.id, i.type, i.value, i.wildcard))`)
 }
-
-const textsOrNull = (texts: readonly string[] | undefined) =>
-  texts ? sql.fragment`${sql.array([...texts], 'text')}` : sql.fragment`NULL::text[]`
 
 const column = (identifiers: readonly AllowedIdentifier[], value: (one: AllowedIdentifier) => string) =>
   sql.array(identifiers.map(value), 'text')

@@ -101,8 +101,8 @@ export function insertCredential(tx: CommonQueryMethods, wanted: NewCredential):
     ON CONFLICT (kid) DO NOTHING RETURNING ${columns}`)
 }
 
-const textsOrNull = (texts: readonly string[] | undefined) =>
-  texts ? sql.fragment`${sql.array([...texts], 'text')}` : sql.fragment`NULL`
+export const textsOrNull = (texts: readonly string[] | undefined) =>
+  texts ? sql.fragment`${sql.array([...texts], 'text')}` : sql.fragment`NULL::text[]`
 
 const ofScope = (scope: Scope) => isInScope(sql.fragment`e`, scope)
 

@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { readReport, UnreadableReport } from '../../domain/incident.ts'
 import { canonicalName } from '../../shared/protocol/identifier.ts'
@@ -234,9 +234,8 @@ async function recognize(
   }
 }
 
-async function requireIncident(db: CommonQueryMethods, id: string) {
-  return (await findIncident(db, id)) ?? Promise.reject(notFound('incident'))
-}
+const requireIncident = async (db: CommonQueryMethods, id: string) =>
+  requireFound(await findIncident(db, id), 'incident')
 
 /** Certificates of the report that are read at once. */
 const PAGE = 500

@@ -39,21 +39,8 @@ const None = z.object({})
 
 export function insertIncident(tx: CommonQueryMethods, one: Omit<Incident, 'created_at'>): Promise<Incident> {
   return tx.one(rowsOf(Incident)`
-    INSERT INTO incidents (${sql.join(
-      [
-        'id',
-        'filter',
-        'actions',
-        'certificates',
-        'issuers',
-        'job_id',
-        'advised',
-        'notifications',
-        'without_contact',
-        'created_by',
-      ].map((name) => sql.identifier([name])),
-      sql.fragment`, `,
-    )})
+    INSERT INTO incidents (id, filter, actions, certificates, issuers, job_id, advised, notifications, without_contact,
+                           created_by)
     VALUES (${one.id}, ${JSON.stringify(one.filter)}::jsonb, ${JSON.stringify(one.actions)}::jsonb, ${one.certificates},
             ${sql.array([...one.issuers], 'text')}, ${one.job_id}, ${one.advised},
             ${sql.array([...one.notifications], 'uuid')}, ${one.without_contact}, ${one.created_by})

@@ -253,10 +253,7 @@ async function reviveDeadLetter(tx: CommonQueryMethods, id: string): Promise<boo
     SELECT EXISTS (SELECT FROM event_consumers c WHERE c.name = d.consumer) AS is_wanted
       FROM event_dead_letters d WHERE id = ${id} FOR UPDATE`)
   if (!letter?.is_wanted) return letter && false
-  await tx.query(rowsOf(z.object({}))`
-    WITH letter AS (DELETE FROM event_dead_letters WHERE id = ${id} RETURNING *)
-    INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
-    SELECT consumer, event_id, kind, subject, account_id, occurred_at, data FROM letter`)
+  await reviveDeadLetters(tx, { ids: [id] })
   return true
 }
 

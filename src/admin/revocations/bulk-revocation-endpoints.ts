@@ -10,7 +10,13 @@ import { limitOf, limitParameter, offsetParameters, readByOffset } from '../page
 import { REVOCATION_FILTERS } from '../resources/certificates.ts'
 import { filterOf, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
 import { dryRun } from './bulk-revocation-steps.ts'
-import { countLeft, listJobs, listResults, type RevocationJob } from './bulk-revocation-store.ts'
+import {
+  BulkRevocationCertificate,
+  countLeft,
+  listJobs,
+  listResults,
+  type RevocationJob,
+} from './bulk-revocation-store.ts'
 import { requireJob } from './bulk-revocations.ts'
 import { reason } from './certificate-revocations.ts'
 
@@ -91,16 +97,6 @@ const params = z.strictObject({ job_id: uuid() })
 
 /** Less than the 30 s that clients wait. */
 const WAIT_MS = 25_000
-
-const BulkRevocationCertificate = z
-  .strictObject({
-    certificate_id: z.uuid(),
-    serial_number: z.string(),
-    names: z.array(z.string()).meta({ description: 'Empty when the certificate is no longer stored.' }),
-    account_id: z.uuid().nullable(),
-    outcome: z.string().nullable().meta({ description: 'Null until its turn; then revoked, or why not.' }),
-  })
-  .meta({ id: 'BulkRevocationCertificate' })
 
 export const BULK_REVOCATIONS = endpointGroup('Certificates', {
   bulkRevoke: endpoint({

@@ -24,7 +24,7 @@ import {
 } from '../../store/user-store.ts'
 import { notRight } from '../admin-errors.ts'
 import type { AuditLog, Transaction, Work } from '../audit/audit-log.ts'
-import { text, time, timeOrNull, timestamp } from '../schemas.ts'
+import { text, timestamp, withTimes } from '../schemas.ts'
 import { forgetFailures } from './login-attempts.ts'
 import { deletePasskeysOf } from './passkey-store.ts'
 import { generatePassword, type PasswordHasher, passwordFault } from './passwords.ts'
@@ -45,20 +45,7 @@ export const User = z
   })
   .meta({ id: 'User' })
 
-export function userBody(user: UserRow): z.input<typeof User> {
-  const { id, username, email, role, scope, enabled, created_at, updated_at, last_login_at } = user
-  return {
-    id,
-    username,
-    email,
-    role,
-    scope: [...scope],
-    enabled,
-    created_at: time(created_at),
-    updated_at: time(updated_at),
-    last_login_at: timeOrNull(last_login_at),
-  }
-}
+export const userBody = (user: UserRow): z.input<typeof User> => withTimes(user)
 
 const trimmed = (rule: string) => text(1_000, rule).transform((text) => text.trim())
 export const USERNAME = trimmed(USERNAME_RULE).refine(isUsername, { error: USERNAME_RULE })
