@@ -52,6 +52,9 @@ export const ListedOrderRow = z.object({
 })
 export type ListedOrder = z.infer<typeof ListedOrderRow>
 
+export const ORDER_COLUMNS = sql.fragment`
+  o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id`
+
 /** `derived.status` of an order `o` (domain/states.ts). Reads authorizations only of open orders. */
 export const derivedStatus = constantSql(`
   CROSS JOIN LATERAL (
@@ -118,8 +121,7 @@ export async function listOrders(
   const fits = [...bounds, ...inScope, ...ofName, ...allGiven(CONDITIONS, { status })]
   const read = (from: Fragment, where: ReturnType<typeof allOf>, count: number) =>
     db.any(rowsOf(ListedOrderRow)`
-      SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
-        FROM ${from} o ${derivedStatus} WHERE ${where}
+      SELECT ${ORDER_COLUMNS} FROM ${from} o ${derivedStatus} WHERE ${where}
        ORDER BY o.id DESC LIMIT ${count}`)
   const walkAlong = (orders: Fragment) =>
     walkById<ListedOrder>(db, {

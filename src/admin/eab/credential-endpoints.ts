@@ -22,11 +22,11 @@ import { CREDENTIAL_FILTERS } from '../resources/accounts.ts'
 import { parametersOf, time, timestamp, uuid, withTimes } from '../schemas.ts'
 import {
   type CredentialRow,
+  EabCascade,
   EabCredential,
   findCredential,
   hasForeignAccounts,
   lockCredential,
-  MOST_COUNTED,
   pagesOfCredentials,
   previewRevocation,
   type Revocation,
@@ -38,17 +38,6 @@ export const credentialBody = (
 ): z.input<typeof EabCredential> => ({ ...withTimes(row), label: row.label ?? '' })
 
 export const credentialParams = z.strictObject({ cred_id: uuid() })
-
-const upTo = () => z.int().meta({ description: `Counted up to ${MOST_COUNTED}.` })
-const EabCascade = z
-  .strictObject({
-    accounts: upTo(),
-    account_ids: z.array(z.uuid()).meta({ description: 'The first 100.' }),
-    authorizations: upTo(),
-    orders: z.int().meta({ description: `Open ones. Counted up to ${MOST_COUNTED}.` }),
-    certificates: z.int().meta({ description: `They stay valid. Counted up to ${MOST_COUNTED}.` }),
-  })
-  .meta({ id: 'EabCascade' })
 
 const MOST_NAMED = 100
 const RevokedEabCredential = z

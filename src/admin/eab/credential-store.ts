@@ -187,18 +187,23 @@ export async function lockGrantsOfAccount(tx: CommonQueryMethods, accountId: str
   return true
 }
 
-const Cascade = z.object({
-  accounts: z.int(),
-  account_ids: z.array(z.string()),
-  authorizations: z.int(),
-  orders: z.int(),
-  certificates: z.int(),
-})
-type Cascade = z.infer<typeof Cascade>
-
 /** Each number is counted up to this. */
-export const MOST_COUNTED = 10_000
+const MOST_COUNTED = 10_000
 const SHOWN_ACCOUNTS = 100
+
+const counted = (what = '') => z.int().meta({ description: `${what}Counted up to ${MOST_COUNTED}.` })
+export const EabCascade = z
+  .strictObject({
+    accounts: counted(),
+    account_ids: z.array(z.uuid()).meta({ description: `The first ${SHOWN_ACCOUNTS}.` }),
+    authorizations: counted(),
+    orders: counted('Open ones. '),
+    certificates: counted('They stay valid. '),
+  })
+  .meta({ id: 'EabCascade' })
+
+const Cascade = rowOf(EabCascade)
+type Cascade = z.infer<typeof Cascade>
 
 /** Counts the rows that a revocation of the credential would change, and the certificates that would stay valid. */
 export function previewRevocation(db: CommonQueryMethods, id: string): Promise<Cascade> {

@@ -13,7 +13,7 @@ import { accountNameMember, withAccountName } from '../certificates/account-list
 import type { AdminContext } from '../context.ts'
 import { INCIDENT_FILTERS } from '../resources/certificates.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
-import { left } from '../revocations/bulk-revocation-endpoints.ts'
+import { confirmCount, left } from '../revocations/bulk-revocation-endpoints.ts'
 import { countLeft, findJob, isAnyJobOpen, type RevocationJob } from '../revocations/bulk-revocation-store.ts'
 import { reason } from '../revocations/certificate-revocations.ts'
 import { filterOf, line, time, timeOrNull, timestamp, whenSound } from '../schemas.ts'
@@ -53,11 +53,9 @@ export const NewIncident = z
     filter: IncidentFilter,
     ...actions,
     remark,
-    confirm_count: z
-      .int()
-      .min(0)
-      .max(2_147_483_647)
-      .meta({ description: 'Unrevoked certificates that it concerns; another number is refused.' }),
+    confirm_count: confirmCount().meta({
+      description: 'Unrevoked certificates that it concerns; another number is refused.',
+    }),
   })
   .refine((one) => one.revoke || one.block_key || one.advise_renewal || one.tell_owners, {
     error: 'must choose something to do',

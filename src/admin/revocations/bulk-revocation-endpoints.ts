@@ -56,6 +56,7 @@ const facts = {
   obstacle: z.string().nullable().meta({ description: 'Why it does not get on; it is tried again.' }),
 }
 const BulkRevocation = z.strictObject(facts).meta({ id: 'BulkRevocation' })
+export const confirmCount = () => z.int().min(0).max(2_147_483_647)
 export const left = z
   .int()
   .nullable()
@@ -108,7 +109,7 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
       filter: Filter,
       reason: reason().default(0),
       dry_run: z.boolean().default(false).meta({ description: 'Counts and changes nothing.' }),
-      confirm_count: z.int().min(0).max(2_147_483_647).optional().meta({
+      confirm_count: confirmCount().optional().meta({
         description: 'More certificates are not revoked; needed above admin_api.bulk_revoke_confirm_above.',
       }),
       wait: z.boolean().default(true).meta({ description: 'False answers before the job has ended.' }),

@@ -24,7 +24,7 @@ import {
 } from '../../store/user-store.ts'
 import { notRight } from '../admin-errors.ts'
 import type { AuditLog, Transaction, Work } from '../audit/audit-log.ts'
-import { text, timestamp, withTimes } from '../schemas.ts'
+import { text, timestamp } from '../schemas.ts'
 import { forgetFailures } from './login-attempts.ts'
 import { deletePasskeysOf } from './passkey-store.ts'
 import { generatePassword, type PasswordHasher, passwordFault } from './passwords.ts'
@@ -44,8 +44,6 @@ export const User = z
     last_login_at: timestamp().nullable(),
   })
   .meta({ id: 'User' })
-
-export const userBody = (user: UserRow): z.input<typeof User> => withTimes(user)
 
 const trimmed = (rule: string) => text(1_000, rule).transform((text) => text.trim())
 export const USERNAME = trimmed(USERNAME_RULE).refine(isUsername, { error: USERNAME_RULE })
