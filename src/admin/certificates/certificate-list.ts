@@ -17,7 +17,7 @@ import { type CertificateSort, usualSort } from '../resources/certificates.ts'
 import { type CertificateFilter, CONDITIONS, conditionsOf } from './certificate-filter.ts'
 import { isEmpty, type Way, wayOf, wayOfAll } from './certificate-ways.ts'
 
-/** What every reader of certificates wants. */
+/** Every reader of certificates wants these members. */
 export const BasicCertificate = z.object({
   id: z.string(),
   account_id: z.string().nullable(),

@@ -18,6 +18,7 @@ import { countLeft, findJob, isAnyJobOpen, type RevocationJob } from '../revocat
 import { reason } from '../revocations/certificate-revocations.ts'
 import { filterOf, line, time, timeOrNull, timestamp, whenSound } from '../schemas.ts'
 import {
+  Actions,
   countMails,
   findHits,
   findKeyAccount,
@@ -113,11 +114,7 @@ export const ownerBody = ({ account_id, owner, unrevoked, revoked, names }: Owne
 const summary = {
   id: z.uuid(),
   filter: z.record(z.string(), z.string()),
-  revoke: z.boolean(),
-  reason: z.int(),
-  block_key: z.boolean(),
-  advise_renewal: z.boolean(),
-  tell_owners: z.boolean(),
+  ...Actions.shape,
   certificates: z.int().meta({ description: 'Unrevoked ones that were confirmed.' }),
   job_id: z.uuid().nullable().meta({ description: 'The bulk revocation.' }),
   created_by: z.string(),

@@ -93,8 +93,8 @@ async function findNames({ name, text }: SearchText, author: Searcher, { db }: S
 async function findCertificates({ hex, name, id }: SearchText, author: Searcher, { db }: Statements) {
   const scope = scopeOf(author)
   const [bySerial, byFingerprint, byName, byId] = await Promise.all([
-    hex === undefined || hex.length > 40 ? [] : findBySerialPrefix(db, hex, scope, HITS + 1),
-    hex === undefined ? [] : findByFingerprintPrefix(db, hex, scope, HITS + 1),
+    hex === undefined || hex.length > 40 ? [] : findBySerialPrefix(db, hex, scope),
+    hex === undefined ? [] : findByFingerprintPrefix(db, hex, scope),
     listCertificates(db, { ...withName(name), scope }, undefined, HITS + 1).then(({ rows }) => rows),
     id === undefined ? undefined : createInspectStore(db, scope).findCertificate(id),
   ])
@@ -162,7 +162,7 @@ const credentialHit = ({ id, kid, label, revoked }: CredentialRow): Hit => ({
 })
 
 async function findUsers({ text }: SearchText, _author: Searcher, { db }: Statements): Promise<Found> {
-  const rows = await findUsersByPart(db, text, HITS + 1)
+  const rows = await findUsersByPart(db, text)
   return {
     hits: cut(rows).map(({ id, username, email, role, enabled }) => ({
       id,

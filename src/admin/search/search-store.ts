@@ -11,8 +11,10 @@ import { type CommonQueryMethods, rowsOf, sql } from '../../store/slonik.ts'
 import { listCertificates } from '../certificates/certificate-list.ts'
 import { belowName } from '../resources/certificates.ts'
 
-/** Of each group. */
+/** Hits of each group. */
 export const HITS = 5
+/** One more tells that there are more. */
+const MOST_READ = HITS + 1
 
 const Begun = z.object({
   id: z.string(),
@@ -28,20 +30,19 @@ export type BegunCertificate = z.infer<typeof Begun>
 const MOST_ENTRIES = 1_000
 
 /** In the order of the number. certificates_serial_issuer */
-export const findBySerialPrefix = (db: CommonQueryMethods, hex: string, scope: Scope, limit: number) =>
+export const findBySerialPrefix = (db: CommonQueryMethods, hex: string, scope: Scope) =>
   // Stored without leading zeros.
-  findBegun(db, sql.fragment`c.serial_number`, hex.replace(/^(?:00)+/, ''), scope, limit)
+  findBegun(db, sql.fragment`c.serial_number`, hex.replace(/^(?:00)+/, ''), scope)
 
 /** In the order of the fingerprint. certificates_fingerprint */
-export const findByFingerprintPrefix = (db: CommonQueryMethods, hex: string, scope: Scope, limit: number) =>
-  findBegun(db, sql.fragment`sha256(c.der)`, hex, scope, limit)
+export const findByFingerprintPrefix = (db: CommonQueryMethods, hex: string, scope: Scope) =>
+  findBegun(db, sql.fragment`sha256(c.der)`, hex, scope)
 
 function findBegun(
   db: CommonQueryMethods,
   column: Fragment,
   hex: string,
   scope: Scope,
-  limit: number,
 ): Promise<readonly BegunCertificate[]> {
   const from = sql.fragment`decode(${hex.length % 2 === 0 ? hex : `${hex}0`}, 'hex')`
   // Both ends by the first digits: the end of a range may be a digit longer than its beginning.
@@ -50,7 +51,7 @@ function findBegun(
     SELECT c.id, encode(c.serial_number, 'hex') AS serial_number, encode(sha256(nullif(c.der, '')), 'hex') AS fingerprint,
            c.names, c.not_after, c.revoked_at
       FROM (SELECT * FROM certificates c WHERE ${column} BETWEEN ${from} AND ${to} ORDER BY ${column} LIMIT ${MOST_ENTRIES}) c
-     WHERE ${isAccountInScope(sql.fragment`c.account_id`, scope)} LIMIT ${limit}`)
+     WHERE ${isAccountInScope(sql.fragment`c.account_id`, scope)} LIMIT ${MOST_READ}`)
 }
 
 const Name = z.object({ name: z.string() })
@@ -59,18 +60,13 @@ const Name = z.object({ name: z.string() })
 const PART_CERTIFICATES = 10_000
 
 /** Names of the newest certificates with a part anywhere. @param part in lower case */
-async function findNamesWithPart(
-  db: CommonQueryMethods,
-  part: string,
-  scope: Scope,
-  limit: number,
-): Promise<readonly string[]> {
+async function findNamesWithPart(db: CommonQueryMethods, part: string, scope: Scope): Promise<readonly string[]> {
   // Not LIKE, which has wildcards.
   const rows = await db.any(rowsOf(Name)`
     SELECT DISTINCT n.name
       FROM (SELECT c.names, c.account_id FROM certificates c ORDER BY c.id DESC LIMIT ${PART_CERTIFICATES}) c,
            LATERAL unnest(c.names) AS n (name)
-     WHERE strpos(n.name, ${part}) > 0 AND ${isAccountInScope(sql.fragment`c.account_id`, scope)} LIMIT ${limit}`)
+     WHERE strpos(n.name, ${part}) > 0 AND ${isAccountInScope(sql.fragment`c.account_id`, scope)} LIMIT ${MOST_READ}`)
   return rows.map(({ name }) => name)
 }
 
@@ -80,11 +76,7 @@ const FIRST_NAME = sql.fragment`(c.names[1]) COLLATE "C"`
  * First names of certificates that begin so, each once, from name to name along certificates_first_name: a name may have
  * thousands of certificates. @returns undefined without that index (optional-indexes.ts)
  */
-async function findFirstNames(
-  db: CommonQueryMethods,
-  beginning: string,
-  limit: number,
-): Promise<readonly string[] | undefined> {
+async function findFirstNames(db: CommonQueryMethods, beginning: string): Promise<readonly string[] | undefined> {
   if (!(await hasIndex(db, 'certificates_first_name'))) return undefined
   const next = (after: Fragment) => sql.fragment`
     SELECT ${FIRST_NAME} AS name FROM certificates c WHERE ${FIRST_NAME} ${after} AND ${FIRST_NAME} < ${`${beginning}\u{10ffff}`}
@@ -95,7 +87,7 @@ async function findFirstNames(
       UNION ALL
       SELECT (SELECT n.name FROM (${next(sql.fragment`> found.name`)}) n) FROM found WHERE found.name IS NOT NULL
     )
-    SELECT name FROM found WHERE name IS NOT NULL LIMIT ${limit}`)
+    SELECT name FROM found WHERE name IS NOT NULL LIMIT ${MOST_READ}`)
   return rows.map(({ name }) => name)
 }
 
@@ -111,18 +103,13 @@ async function findFailedNames(db: CommonQueryMethods, name: string, scope: Scop
 const PART_FAILURES = 1_000
 
 /** account_failures_time */
-async function findFailedNamesWithPart(
-  db: CommonQueryMethods,
-  part: string,
-  scope: Scope,
-  limit: number,
-): Promise<readonly string[]> {
+async function findFailedNamesWithPart(db: CommonQueryMethods, part: string, scope: Scope): Promise<readonly string[]> {
   const rows = await db.any(rowsOf(Name)`
     SELECT DISTINCT n.name
       FROM (SELECT data, account_id FROM account_failures
              ORDER BY occurred_at DESC, event_id DESC LIMIT ${PART_FAILURES}) f,
            LATERAL unnest(failure_names(f.data)) AS n (name)
-     WHERE strpos(n.name, ${part}) > 0 AND ${isAccountInScope(sql.fragment`f.account_id`, scope)} LIMIT ${limit}`)
+     WHERE strpos(n.name, ${part}) > 0 AND ${isAccountInScope(sql.fragment`f.account_id`, scope)} LIMIT ${MOST_READ}`)
   return rows.map(({ name }) => name)
 }
 
@@ -165,17 +152,15 @@ const certificatesBelow: NameSource = async (db, { suffix, scope }) => {
 }
 
 /** A registrar's certificates are not apart in this index. */
-const beginningOfFirst = ofPart(async (db, part, scope) =>
-  scope === undefined ? findFirstNames(db, part, HITS + 1) : undefined,
-)
+const beginningOfFirst = ofPart(async (db, part, scope) => (scope === undefined ? findFirstNames(db, part) : undefined))
 
 /** Hits come in this order. */
 const NAME_SOURCES: readonly NameSource[] = [
   certificatesBelow,
   async (db, { name, scope }) => ({ names: await findFailedNames(db, name, scope) }),
   beginningOfFirst,
-  ofPart((db, part, scope) => findFailedNamesWithPart(db, part, scope, HITS + 1)),
-  ofPart((db, part, scope) => findNamesWithPart(db, part, scope, HITS + 1)),
+  ofPart(findFailedNamesWithPart),
+  ofPart(findNamesWithPart),
 ]
 
 /** @returns the names, the name itself first, and `below` when there are more names below it */
@@ -212,8 +197,8 @@ const User = z.object({
 })
 
 /** Users are few. @param part in any case */
-export const findUsersByPart = (db: CommonQueryMethods, part: string, limit: number) =>
+export const findUsersByPart = (db: CommonQueryMethods, part: string) =>
   db.any(rowsOf(User)`
     SELECT id, username, email, role, enabled FROM admin_users
      WHERE strpos(lower(username), lower(${part})) > 0 OR strpos(lower(email), lower(${part})) > 0 OR id::text = lower(${part})
-     ORDER BY username LIMIT ${limit}`)
+     ORDER BY username LIMIT ${MOST_READ}`)
