@@ -1,5 +1,5 @@
 /**
- * What the search field reads by statements of its own: names by a part, at several places, and certificates by the
+ * SQL of the search field: names by a part, looked for at several places, and certificates by the
  * beginning of a serial number or fingerprint.
  */
 
