@@ -6,8 +6,7 @@
 import { formatIpAddress, parseIpAddress } from '../shared/lib/ip-address.ts'
 import { otherSignatureAlgorithmName, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { type Csr, UNREADABLE, verifyCsrSignature } from '../shared/pki/csr.ts'
-import type { GeneralName } from '../shared/pki/general-names.ts'
-import { MAX_COMMON_NAME_CHARACTERS } from '../shared/pki/name.ts'
+import { type GeneralName, MAX_COMMON_NAME_CHARACTERS } from '../shared/pki/name.ts'
 import { ANY_EXTENDED_KEY_USAGE, CA_EXTENSION } from '../shared/pki/oids.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
@@ -43,7 +42,7 @@ const CA_USAGES: readonly string[] = ['key_cert_sign', 'crl_sign', UNREADABLE]
 const CA_PURPOSES: readonly string[] = ['ocsp_signing', ANY_EXTENDED_KEY_USAGE, UNREADABLE]
 
 /**
- * Checks a CSR for another CA, which may copy from it, and from another extension request than this service.
+ * Checks a CSR for another CA, which may copy extensions from it, also from a second extension request, which this service does not read.
  * @throws Problem badCSR when it asks for a CA certificate, or for more names than are certified here
  */
 export function requireLeafRequest(csr: Csr, profile: { extendedKeyUsages: readonly string[] }): void {

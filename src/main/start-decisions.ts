@@ -260,7 +260,7 @@ class DecisionReport {
       const facts = { event: 'decision_dealt_with', decision: id, at, act, by, outcome, failure }
       log[failure === undefined ? 'warn' : 'error'](facts, 'the database lacked a decision')
     }
-    const decisions = isWhole ? await createDecisionStore(this.#database.db).takeUntold() : []
+    const decisions = isWhole ? await createDecisionStore(this.#database.db).takeUntold(0) : []
     if (decisions.length === 0) return
     const from = decisions.find(({ since }) => since !== null)?.since ?? undefined
     this.#raise(storyOf({ from, to: new Date(), decisions, back: undefined }))

@@ -8,9 +8,9 @@ import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-po
 import type { Order } from '../domain/records.ts'
 import { sharedRuns } from '../shared/lib/caching.ts'
 import { within } from '../shared/lib/time-limit.ts'
+import { hashSpki, type Spki } from '../shared/pki/algorithms.ts'
 import { type Csr, CsrError, parseCsr } from '../shared/pki/csr.ts'
 import type { NameConstraints } from '../shared/pki/name-constraints.ts'
-import { hashSpki, type Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { IssuanceStore, RulesSeen } from '../store/issuance-store.ts'
@@ -73,12 +73,12 @@ interface Checked {
   fromCsr: CsrFinalization | undefined
 }
 
-/** Once for an order remembered from before a change of its profile, once for a lost race, once for a change of the rules. */
+/** One for an order of the flow cache whose profile has changed, one for a lost race, one for a change of the rules. */
 const RETRIES = 3
 const CHANGED_RETRY_SECONDS = 1
 
-/** This thread continues after the reply; recovery takes over only when it ends. */
-const LATER: Completion = { outcome: 'left to recovery' }
+/** This thread continues after the reply. */
+const LATER: Completion = { outcome: 'pending' }
 
 export class Finalization {
   readonly #options: FinalizationOptions
@@ -93,7 +93,7 @@ export class Finalization {
    * @returns the order: valid, or processing when the certificate takes longer than
    *   `finalizeWaitMs`
    * @throws Problem malformed 404, unauthorized, orderNotReady (also when another key has won the
-   *   order), badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
+   *   order), invalidProfile, badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
    *   rateLimited, serverInternal 503 when no issuer is reachable or the order or its rules changed during
    *   the checks each time; StaleAccountError
    */
@@ -134,8 +134,8 @@ export class Finalization {
     if (!issuing) return this.#afterLostBegin(known, request, subject)
 
     const { outcome, der } = await this.#completion(issuing, built, profile, request.csr)
-    if (outcome === 'left to recovery') return { ...order, status: 'processing' }
-    // Another instance has ended the order.
+    if (outcome === 'pending' || outcome === 'left to recovery') return { ...order, status: 'processing' }
+    // It ended without a certificate of this call: refused, or by another instance or backend. The order says which.
     if (!der) return this.#read(known, request)
     const valid = issuedOrder(order, issuing.certificateId)
     const issuerFingerprint = await issuance.saveIssuer(built.issuer)
@@ -150,7 +150,7 @@ export class Finalization {
     csr: Buffer,
   ): Promise<Completion> {
     const { issuance, policy, fromCsr } = this.#options
-    const completing = issuance.complete(issuing, findings)
+    const completing = issuance.signAndRecord(issuing, findings)
     // Failover: where the signer surely did not sign, the next backend issues.
     const completion = fromCsr ? completing.then((end) => fromCsr.takeOver(end, issuing, profile, csr)) : completing
     return within(completion, policy.finalizeWaitMs, LATER)
@@ -212,12 +212,12 @@ export class Finalization {
     const allowlist = await rules.allowlistOf?.(order.accountId)
     checkIdentifiers(order.identifiers, policy.identifiers, allowlist, issuers)
     const grants = allowlist && grantsOf(order.identifiers, allowlist)
-    return { grants, ...(await rules.checkCsr(csr, order, now)) }
+    return { grants, ...(await rules.checkCsrProfile(csr, order, now)) }
   }
 
   /**
-   * Step 3. It gives its charge back when `work` did not begin.
-   * @returns undefined when the order is not ready any more
+   * Step 3. It gives limit and quota back when `work` began nothing.
+   * @returns undefined when nothing began (`IssuanceStore.begin`)
    */
   async #charged<T>(
     { requester }: KnownAccount,
@@ -225,7 +225,7 @@ export class Finalization {
     work: () => Promise<T | undefined>,
   ): Promise<T | undefined> {
     const { quotas, limits } = this.#options
-    const begin = () => quotas.within('certificates', { accountId: requester.accountId, identifiers }, work)
+    const begin = () => quotas.charged('certificates', { accountId: requester.accountId, identifiers }, work)
     if (isExempt) return begin()
     // Charged here and not at new-order: a stranger cannot use up the limit of another's name.
     const counted = countedIdentifiers(identifiers)
@@ -241,7 +241,7 @@ export class Finalization {
     }
   }
 
-  /** The order was no longer ready, or the key is blocked. */
+  /** Says why nothing began, or returns the order to try again. */
   async #afterLostBegin(known: KnownAccount, request: FinalizeRequest, { spki }: { spki: Spki }): Promise<Order> {
     const { certificates, store } = this.#options
     const spkiSha256 = hashSpki(spki)

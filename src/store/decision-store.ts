@@ -33,8 +33,11 @@ export interface DecisionStore {
   /** The ids of these that a comparison has dealt with. */
   dealtWith(ids: readonly string[]): Promise<Set<string>>
   noteLost(decisions: readonly { decision: Decision; outcome: Outcome }[], since: Date | null): Promise<void>
-  /** Takes lost decisions that no alarm has reported, in the order of their time; the next call has others. */
-  takeUntold(): Promise<LostDecision[]>
+  /**
+   * Takes lost decisions that no alarm has reported and that were found at least `minAgeMs` ago, in the order of their time;
+   * the next call has others.
+   */
+  takeUntold(minAgeMs: number): Promise<LostDecision[]>
   /** Sessions begin in this database from now on. @param incarnation as `beginSession` reads it */
   noteCompared(incarnation: string): Promise<void>
 }
@@ -92,7 +95,7 @@ const TAKE_UNTOLD: Statement = {
   name: 'lost-decisions-untold',
   // lost_decisions_untold
   text: `
-    WITH told AS (UPDATE lost_decisions SET told_at = now() WHERE told_at IS NULL RETURNING *)
+    WITH told AS (UPDATE lost_decisions SET told_at = now() WHERE told_at IS NULL AND found_at <= now() - $1 * interval '1 ms' RETURNING *)
     SELECT ${COLUMNS} FROM told ORDER BY decided_at, id`,
 }
 
@@ -149,7 +152,7 @@ export function createDecisionStore(db: Pick<Database, 'query'>): DecisionStore 
       const details = lost.map(({ decision }) => JSON.stringify(decision.details))
       await db.query(NOTE_LOST, [...columns, subjects, outcomes, details, since])
     },
-    takeUntold: () => db.query<LostDecision>(TAKE_UNTOLD, []),
+    takeUntold: (minAgeMs) => db.query<LostDecision>(TAKE_UNTOLD, [minAgeMs]),
     async noteCompared(incarnation) {
       await db.query(NOTE_COMPARED, [incarnation])
     },

@@ -20,8 +20,8 @@ import { randomSerialNumbers } from '../../src/services/serial-number.ts'
 import { accountRulesPolicy } from '../../src/settings/account-settings.ts'
 import { issuancePolicy } from '../../src/settings/issuance-settings.ts'
 import { CommandDropped } from '../../src/shared/lib/batcher.ts'
+import { parseSpki } from '../../src/shared/pki/algorithms.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
-import { parseSpki } from '../../src/shared/pki/spki.ts'
 import { parseAccountKey } from '../../src/shared/protocol/jwk.ts'
 import { createAllowlistStore, createCsrProfileStore } from '../../src/store/account-rules-store.ts'
 import type { Requester } from '../../src/store/account-store.ts'
@@ -151,7 +151,7 @@ describe('issuance under faults', () => {
         createCsrProfileStore(store.db),
         accountRulesPolicy(config),
       ),
-      quotas: { within: (_kind, _accountId, work) => work() },
+      quotas: { charged: (_kind, _accountId, work) => work() },
       limits: limits ?? { charge: () => undefined, giveBack: async () => undefined },
       policy: { ...issuancePolicy(config, ['http-01']), finalizeWaitMs },
     })

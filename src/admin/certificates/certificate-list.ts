@@ -14,7 +14,7 @@ import {
 } from '../../store/list-page.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { type CertificateSort, usualSort } from '../resources/certificates.ts'
-import { type CertificateFilter, CONDITIONS, conditionsOf } from './certificate-filter.ts'
+import { type CertificateFilter, CONDITIONS, conditionsOf, KEY_TYPE } from './certificate-filter.ts'
 import { isEmpty, type Way, wayOf, wayOfAll } from './certificate-ways.ts'
 
 /** Every reader of certificates wants these members. */
@@ -38,13 +38,14 @@ const CertificateRow = BasicCertificate.extend({
   issuer_fingerprint: z.string(),
   /** Null where only issuer and serial number are known (certificate-import.ts). */
   fingerprint: z.string().nullable(),
+  key_type: z.string().nullable(),
 })
 export type ListedCertificate = z.infer<typeof CertificateRow>
 const Id = z.object({ id: z.string() })
 
 const columns = sql.fragment`
   ${BASIC_COLUMNS}, encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint,
-  encode(sha256(nullif(c.der, '')), 'hex') AS fingerprint`
+  encode(sha256(nullif(c.der, '')), 'hex') AS fingerprint, ${KEY_TYPE} AS key_type`
 
 const ofScope = (scope: Scope) => isAccountInScope(sql.fragment`c.account_id`, scope)
 

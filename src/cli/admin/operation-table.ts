@@ -219,9 +219,12 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   row({
     usage: 'incidents examine',
     operation: 'examineIncident',
-    about: 'Show what a key, certificate, CSR, account, kid or name concerns, by owner',
+    about: 'Show what a key, type of key, certificate, CSR, account, kid or name concerns, by owner',
     body: {
-      text: optional('PEM, JWK, SHA-256 of a public key, account, kid or name; never a private key', publicText),
+      text: optional(
+        'PEM, JWK, SHA-256 of a public key, account, kid, type of key such as RSA-below-3072, or name; never a private key',
+        publicText,
+      ),
       below: optional('true: a name, and all below it', flag),
     },
   }),

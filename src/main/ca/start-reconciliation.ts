@@ -105,6 +105,8 @@ export function startReconciliation(
 const ENTRY_AGAIN_MS = 5_000
 /** The story is reported after this time even if the signer never settles who else is there. */
 const MOST_HELD_MS = 120_000
+/** An instance that restored certificates reports the decisions with them: this is the time that the signer takes to settle. */
+const OTHERS_FIRST_MS = 4 * ANNOUNCE_MS
 /** Serial numbers in an alarm; `chancery reconcile` has all. */
 const MOST_NAMED = 10
 const NOTHING: ReconciledFacts = { certificates: 0, without_order: 0, revocations: 0, given_up: 0 }
@@ -112,8 +114,8 @@ const NOTHING: ReconciledFacts = { certificates: 0, without_order: 0, revocation
 interface ReportParts extends Reporting {
   isStopping(): boolean
   use: Pick<SignerUseWatch, 'isShared' | 'isCopied' | 'isAlone' | 'doubt' | 'takeAlarm'>
-  /** Gives the decisions that the database lacked, each once. */
-  takeUntold(): Promise<readonly LostDecision[]>
+  /** Gives the decisions that the database lacked for at least this time, each once. */
+  takeUntold(minAgeMs: number): Promise<readonly LostDecision[]>
 }
 
 /** Counts what comes back until all of it is there; then come one alarm and one entry of the audit log. */
@@ -238,7 +240,8 @@ export class Report {
   /** One alarm for certificates, revocations and decisions. */
   async reportHeld(): Promise<void> {
     // The next round reports decisions that cannot be read now.
-    const decisions = await this.#parts.takeUntold().catch(() => [])
+    const minAgeMs = this.#held.length > 0 ? 0 : OTHERS_FIRST_MS
+    const decisions = await this.#parts.takeUntold(minAgeMs).catch(() => [])
     this.#heldSince = performance.now()
     const held = this.#held.splice(0)
     if (held.length + decisions.length === 0) return

@@ -19,6 +19,7 @@ const SHARED: SignerUse = { others: [COPY], isSettled: true }
 function aReport() {
   const alarms: { message: string; reason: string }[] = []
   const metrics = createMetrics()
+  const ages: number[] = []
   let answer: SignerUse | undefined
   const use = new SignerUseWatch({
     records: { announce: async () => answer },
@@ -32,7 +33,10 @@ function aReport() {
     eventWriter: { write: ({ data }) => void alarms.push(data as (typeof alarms)[number]) },
     isStopping: () => false,
     use,
-    takeUntold: async () => [],
+    takeUntold: async (minAgeMs) => {
+      ages.push(minAgeMs)
+      return []
+    },
   })
   const episode = () => {
     report.restored().certificate({ serialNumber: '01', names: [] } as never)
@@ -44,7 +48,7 @@ function aReport() {
     await use.announce()
     await report.events().looked()
   }
-  return { report, use, alarms, episode, announced }
+  return { report, use, alarms, ages, episode, announced }
 }
 
 test('what came back is told once the signer has said that no other database made it', async () => {
@@ -58,6 +62,14 @@ test('what came back is told once the signer has said that no other database mad
   await announced(ALONE)
   assert.match(alarms[0]?.reason ?? '', /1 certificate and 0 revocations are back from the signer, /)
   assert.equal(alarms.length, 1)
+})
+
+test('an instance that restored nothing leaves decisions of the last seconds to the one that did', async () => {
+  const { ages, episode, announced } = aReport()
+  await announced(ALONE)
+  episode()
+  await announced(ALONE)
+  assert.deepEqual(ages, [40_000, 0])
 })
 
 test('what came back is told at once where the signer is of an earlier release, and at the end of the service', async () => {
