@@ -2,7 +2,7 @@
  * The Admin API: from a request value to a reply value.
  *
  * Order of the checks: route, token, role, form of the body, parameters, query, body. Then the
- * handler runs. A stranger without a token learns of a path only that it exists.
+ * handler runs. A stranger without a token learns of a path only that it exists. Callers who are not known yet take turns.
  */
 
 import type { Logger } from 'pino'
@@ -10,19 +10,18 @@ import { AdminError } from '../domain/admin-error.ts'
 import type { Actor, Role } from '../domain/administrator.ts'
 import type { SentValues } from '../domain/approval.ts'
 import type { Header } from '../http/http-message.ts'
+import { FairQueue } from '../shared/lib/fair-queue.ts'
 import { countedAddress } from '../shared/lib/ip-address.ts'
 import { printable } from '../shared/lib/terminal.ts'
 import { isBusy } from '../store/slonik.ts'
 import type { Answer, AnyEndpoint } from './admin-endpoint.ts'
 import { errorReply } from './admin-errors.ts'
 import type { AdminReply, AdminRequest } from './admin-message.ts'
-import { Router } from './admin-router.ts'
+import { Router, readBody, readReason, readRequest, requireBody } from './admin-router.ts'
 import { APPROVAL_REPLY, approvalBody } from './approvals/approval-store.ts'
 import { emergencyPermit } from './approvals/approvals.ts'
 import type { AdminContext } from './context.ts'
-import { readBody, readReason, readRequest, requireBody } from './request-values.ts'
 import type { ReplyStreams } from './streams.ts'
-import { Turns } from './turns.ts'
 import type { SignedIn } from './users/sign-in.ts'
 
 interface AdminApplicationOptions {
@@ -238,3 +237,80 @@ const busy = () =>
   new AdminError('unavailable', 'too many administrative requests at once; try again', {
     retryAfterSeconds: BUSY_RETRY_SECONDS,
   })
+
+interface Turn {
+  owner: string
+  begin(): void
+}
+
+interface TurnsOptions {
+  /** Pieces at work. */
+  atOnce: number
+  atOnceOfOne: number
+  /** At work or waiting. */
+  mostOfOne: number
+  /** Names the work in the refusal: "too many requests from this address". */
+  what: string
+  /** After a piece the turn rests as long as the piece took, which leaves half of the time to others. */
+  rests?: true
+}
+
+const MOST_REST_MS = 2_000
+
+/** Work that takes turns by its owner: a flood of one owner delays another one by one piece of work. */
+export class Turns {
+  readonly #options: TurnsOptions
+  readonly #queue: FairQueue<Turn>
+  /** Pieces by owner. */
+  readonly #present = new Map<string, number>()
+
+  constructor(options: TurnsOptions) {
+    const { atOnce, atOnceOfOne } = options
+    this.#options = options
+    this.#queue = new FairQueue({
+      ownerOf: ({ owner }) => owner,
+      targetOf: () => 'all',
+      perOwner: atOnceOfOne,
+      perTarget: atOnce,
+    })
+  }
+
+  /** @throws AdminError rate_limited */
+  async run<T>(owner: string, work: () => Promise<T>): Promise<T> {
+    const { mostOfOne, what, rests } = this.#options
+    const present = this.#present.get(owner) ?? 0
+    if (present >= mostOfOne)
+      throw new AdminError('rate_limited', `too many ${what} at once; try again`, {
+        retryAfterSeconds: BUSY_RETRY_SECONDS,
+      })
+    this.#present.set(owner, present + 1)
+    const turn = await this.#turnOf(owner)
+    const startedAt = performance.now()
+    try {
+      return await work()
+    } finally {
+      this.#leave(owner)
+      if (rests) setTimeout(() => this.#end(turn), Math.min(performance.now() - startedAt, MOST_REST_MS)).unref()
+      else this.#end(turn)
+    }
+  }
+
+  #turnOf(owner: string): Promise<Turn> {
+    return new Promise((resolve) => {
+      const turn: Turn = { owner, begin: () => resolve(turn) }
+      this.#queue.push(turn)
+      this.#queue.take()?.begin()
+    })
+  }
+
+  #end(turn: Turn): void {
+    this.#queue.giveBack(turn)
+    this.#queue.take()?.begin()
+  }
+
+  #leave(owner: string): void {
+    const left = (this.#present.get(owner) ?? 1) - 1
+    if (left === 0) this.#present.delete(owner)
+    else this.#present.set(owner, left)
+  }
+}

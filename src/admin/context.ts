@@ -14,7 +14,6 @@ import type { AuditLog } from './audit/audit-log.ts'
 import type { AuditVerificationEvents, AuditVerifications } from './audit/audit-verification.ts'
 import type { HistoryIndexes } from './profiles/history-indexes.ts'
 import type { BulkRevocationEvents, BulkRevocations } from './revocations/bulk-revocations.ts'
-import type { Turns } from './turns.ts'
 import type { OidcSignIn } from './users/oidc-sign-in.ts'
 import type { Passkeys } from './users/passkeys.ts'
 import type { PasswordHasher } from './users/passwords.ts'
@@ -102,7 +101,7 @@ export interface AdminContext {
   auditVerifications: AuditVerifications
   historyIndexes: HistoryIndexes
   /** Turns by user, for requests that run the expressions of CSR profiles. */
-  profileTrials: Turns
+  profileTrials: { run<T>(userId: string, work: () => Promise<T>): Promise<T> }
   /** The reply of `/overview` as JSON, in shared memory. All who ask at one time share it. */
   overview(): Promise<Uint8Array>
   bulkRevocations: BulkRevocations

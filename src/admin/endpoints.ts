@@ -12,29 +12,24 @@ import { CERTIFICATES } from './certificates/certificate-endpoints.ts'
 import { EXPIRY } from './certificates/expiry-endpoints.ts'
 import { ORDERS } from './certificates/order-endpoints.ts'
 import { RENEWALS } from './certificates/renewal-endpoints.ts'
-import { EAB_CREATION, EAB_TAGS } from './eab/credential-creation.ts'
+import { EAB_CHANGES } from './eab/credential-creation.ts'
 import { EAB, ONBOARDING } from './eab/credential-endpoints.ts'
-import { CSR_PROFILE_ASSIGNMENTS, EAB_GRANTS, IDENTIFIER_GRANTS } from './grants/grant-endpoints.ts'
-import { ALLOWED_IDENTIFIERS } from './grants/identifier-endpoints.ts'
+import { ALLOWED_IDENTIFIERS, CSR_PROFILE_ASSIGNMENTS, EAB_GRANTS } from './grants/grant-endpoints.ts'
 import { INCIDENTS } from './incidents/incident-endpoints.ts'
 import { NAMES } from './names/name-endpoints.ts'
 import { CRLS } from './operation/crl-endpoints.ts'
-import { DEAD_LETTER_GROUPS, DEAD_LETTERS } from './operation/dead-letter-endpoints.ts'
+import { DEAD_LETTERS, EVENT_COUNTS, FAILURES } from './operation/event-endpoints.ts'
 import { ISSUERS } from './operation/issuer-endpoints.ts'
 import { NOTIFICATIONS } from './operation/notification-endpoints.ts'
+import { SETTINGS, SWITCHES, WORKERS } from './operation/operation-endpoints.ts'
 import { OVERVIEW } from './operation/overview-endpoints.ts'
-import { SETTINGS } from './operation/settings-endpoints.ts'
-import { EVENT_COUNTS, FAILURES } from './operation/statistics-endpoints.ts'
-import { SWITCHES } from './operation/switch-endpoints.ts'
 import { TERMS } from './operation/terms-endpoints.ts'
-import { WORKERS } from './operation/worker-endpoints.ts'
 import { CSR_PROFILES } from './profiles/profile-endpoints.ts'
 import { CSR_PROFILE_CHECK, CSR_PROFILE_TRIALS } from './profiles/profile-trial-endpoints.ts'
 import { BACKEND_REVOCATIONS } from './revocations/backend-revocation-endpoints.ts'
 import { BLOCKED_KEYS } from './revocations/blocked-key-endpoints.ts'
 import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
 import { CERTIFICATE_REVOCATIONS } from './revocations/certificate-revocations.ts'
-import { CRL_REVOCATIONS } from './revocations/crl-revocations.ts'
 import { SEARCH } from './search/search-endpoints.ts'
 import { TOKENS } from './users/api-tokens.ts'
 import { PASSKEYS } from './users/passkey-endpoints.ts'
@@ -82,19 +77,16 @@ export const OPERATIONS = {
   ...WORKERS,
   ...EVENT_COUNTS,
   ...FAILURES,
-  ...DEAD_LETTER_GROUPS,
   ...DEAD_LETTERS,
   ...NOTIFICATIONS,
   ...TERMS,
   ...ISSUERS,
   ...BACKEND_REVOCATIONS,
   ...EAB,
-  ...EAB_CREATION,
-  ...EAB_TAGS,
+  ...EAB_CHANGES,
   ...ONBOARDING,
   ...EAB_GRANTS,
   ...ALLOWED_IDENTIFIERS,
-  ...IDENTIFIER_GRANTS,
   ...CSR_PROFILES,
   ...CSR_PROFILE_TRIALS,
   ...CSR_PROFILE_ASSIGNMENTS,
@@ -103,7 +95,6 @@ export const OPERATIONS = {
   ...CERTIFICATES,
   ...CERTIFICATE_DETAILS,
   ...CERTIFICATE_REVOCATIONS,
-  ...CRL_REVOCATIONS,
   ...EXPIRY,
   ...AT_RISK,
   ...ORDERS,

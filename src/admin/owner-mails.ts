@@ -9,9 +9,8 @@ import type { MailTemplates, RenderedMail } from '../events/notifications/templa
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import { countToAccounts, insertNotifications, type NewNotification } from '../store/notification-store.ts'
-import { type DueCertificate, findDue } from './certificates/at-risk-store.ts'
 import { succeededAmong } from './certificates/certificate-list.ts'
-import type { OpenWindow } from './certificates/renewal-window-store.ts'
+import { type DueCertificate, findDue, type OpenWindow } from './certificates/renewal-window-store.ts'
 import type { AdminMail } from './context.ts'
 import {
   type Actions,

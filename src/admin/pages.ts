@@ -30,12 +30,12 @@ function requireNear(offset: number): void {
     throw wrong('offset', `must be at most ${MOST_OFFSET}; begin with an empty 'cursor' to read further`)
 }
 
-/** Query of a list that is read by offset or, begun with an empty value, by cursor. */
-export const placeParameters = () => ({
+/** Query of a list that is read by offset or, begun with an empty value, by cursor. @param key the form of a row's own key */
+export const placeParameters = (key: z.ZodType<string, string> = uuid()) => ({
   limit: limitParameter(),
   offset: offset().optional(),
   cursor: z
-    .union([z.literal(''), uuid()], { error: "must be empty for the first page, or taken from a page's Link" })
+    .union([z.literal(''), key], { error: "must be empty for the first page, or taken from a page's Link" })
     .optional(),
 })
 
@@ -46,14 +46,14 @@ interface Place {
 }
 
 /** @throws AdminError for an offset too far, or beside a cursor */
-export function pageRequest({ limit, offset = 0, cursor }: Place, settings: PageSettings): PageRequest {
+function pageRequest({ limit, offset = 0, cursor }: Place, settings: PageSettings): PageRequest {
   requireNear(offset)
   if (cursor !== undefined && offset > 0) throw wrong('offset', "cannot stand beside 'cursor'")
   return { limit: limitOf(limit, settings), offset, cursor }
 }
 
 /** The query of the next page, for Link. */
-export function nextOf({ next, limit }: PageOfList<unknown> & { limit: number }) {
+function nextOf({ next, limit }: PageOfList<unknown> & { limit: number }) {
   if (next === undefined) return undefined
   const place = next.offset === undefined ? { cursor: next.cursor } : { offset: String(next.offset) }
   return { limit: String(limit), ...place }
@@ -113,7 +113,7 @@ interface PageOfList<T> {
  * @throws AdminError when the rows before the offset take too long to find
  * @throws AdminError when no row was found in SEARCH_MS
  */
-export async function readPageOf<T>(
+async function readPageOf<T>(
   read: ReadPage<T>,
   { limit, offset, cursor }: PageRequest,
   skip?: Skip,
@@ -152,8 +152,12 @@ const tooFar = (offset: number) =>
     `takes too long to reach ${offset} with these filters; begin with an empty 'cursor' to read on from page to page`,
   )
 
-/** Reads a page of a list that clients expect whole: as long as one request may ask for, when it does not say. */
-export async function readByCursor<T>(place: Place, { maxSize }: PageSettings, read: ReadPage<T>) {
-  const page = await readPageOf(read, pageRequest(place, { defaultSize: maxSize, maxSize }))
-  return { rows: page.rows, next: nextOf(page) }
+/** A page of a list at the place that its query names. */
+export async function readAtPlace<T>(place: Place, settings: PageSettings, read: ReadPage<T>, skip?: Skip) {
+  const page = await readPageOf(read, pageRequest(place, settings), skip)
+  return { rows: page.rows, next: nextOf(page), isCut: page.isCut }
 }
+
+/** Reads a page of a list that clients expect whole: as long as one request may ask for, when it does not say. */
+export const readByCursor = <T>(place: Place, { maxSize }: PageSettings, read: ReadPage<T>) =>
+  readAtPlace(place, { defaultSize: maxSize, maxSize }, read)

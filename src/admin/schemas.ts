@@ -1,10 +1,15 @@
-/** Schemas that several resources share. */
+/**
+ * Schemas that several resources share: values, rows, and filters made from their descriptions in `resources`, with the form of
+ * their conditions in SQL.
+ */
 
 import * as z from 'zod/v4'
 import { isTag, MOST_TAGS, TAG_RULE } from '../domain/permissions.ts'
 import { parseSerialNumber } from '../domain/revocation.ts'
 import { boundedArray } from '../shared/lib/bounded.ts'
 import { canonicalName } from '../shared/protocol/identifier.ts'
+import type { Fragment } from '../store/list-page.ts'
+import { type Filter, type Filters, isChoice, valuesOf } from './resources/filter.ts'
 
 /** A longer text is refused before any other check runs. */
 export const text = (max: number, error?: string) =>
@@ -120,7 +125,78 @@ export const fingerprint = () =>
     .transform((text) => text.replaceAll(':', '').toLowerCase())
     .refine((text) => /^[0-9a-f]{64}$/.test(text), { error: 'must be a SHA-256 fingerprint in hexadecimal' })
 
-export const tag = () => text(40, TAG_RULE).refine(isTag, { error: TAG_RULE })
+const tag = () => text(40, TAG_RULE).refine(isTag, { error: TAG_RULE })
 
 /** Without duplicates, in the order of the alphabet. */
 export const tagList = () => boundedArray(tag(), MOST_TAGS).transform((tags) => [...new Set(tags)].sort())
+
+/** A third of a megabyte; a longer list is several requests. */
+const MOST_SERIALS = 10_000
+
+const IN_QUERY = {
+  uuid,
+  serial: serialNumber,
+  serials: () => boundedArray(serialNumber(), MOST_SERIALS),
+  sha256: fingerprint,
+  name: certificateName,
+  line: ({ most = 255 }: Filter) => line(most),
+  word: ({ most = 255 }: Filter) => z.string().min(1).max(most),
+  text: ({ most = 255 }: Filter) => text(most, `must have at most ${most} characters`),
+  tag,
+  flag: flagParameter,
+  time: instantParameter,
+}
+/** A job keeps its filter as JSON. An invalid date is reported already, and has no text. */
+const IN_BODY = { ...IN_QUERY, time: () => instantParameter().transform((at) => at.toJSON() ?? '') }
+
+const string = () => z.string()
+const IN_ROW = {
+  uuid: string,
+  serial: string,
+  serials: () => z.array(z.string()),
+  sha256: string,
+  name: string,
+  line: string,
+  word: string,
+  text: string,
+  tag: string,
+  flag: () => z.boolean(),
+  time: string,
+}
+
+type Schemas = typeof IN_QUERY | typeof IN_BODY | typeof IN_ROW
+type SchemaOf<S extends Schemas, K extends Filter['kind']> = z.ZodOptional<
+  K extends keyof S ? MadeBy<S[K]> : z.ZodEnum<{ [V in keyof K & string]: V }>
+>
+type MadeBy<T> = T extends (filter: Filter) => z.ZodType ? ReturnType<T> : never
+type Members<S extends Schemas, F extends Filters> = { [N in keyof F]: SchemaOf<S, F[N]['kind']> }
+
+function members<S extends Schemas, F extends Filters>(schemas: S, filters: F): Members<S, F> {
+  const named = Object.entries(filters).map(([name, filter]) => {
+    const { kind, says } = filter
+    const make: (filter: Filter) => z.ZodType = isChoice(kind) ? () => z.enum(valuesOf(kind)) : schemas[kind]
+    return [name, make(filter).optional().meta({ description: says })]
+  })
+  return Object.fromEntries(named)
+}
+
+/** Members of a query. */
+export const parametersOf = <F extends Filters>(filters: F) => members(IN_QUERY, filters)
+
+/** A filter in a body, as an object. */
+export const filterOf = <F extends Filters>(filters: F) => z.strictObject(members(IN_BODY, filters))
+
+/** A filter that a row keeps as JSON. */
+export const storedFilterOf = <F extends Filters>(filters: F) => z.strictObject(members(IN_ROW, filters))
+
+/** A time is a text where a filter is kept as JSON. */
+type At<V> = V extends Date ? Date | string : V
+
+/** The condition of each member, or several. */
+export type Conditions<F> = { [K in keyof F]-?: (value: At<NonNullable<F[K]>>) => Fragment | readonly Fragment[] }
+
+/** The conditions of the members that are given. */
+export const allGiven = <F extends object>(conditions: Conditions<F>, filter: F): Fragment[] =>
+  Object.entries(filter).flatMap(([member, value]) =>
+    value === undefined ? [] : conditions[member as keyof F](value as never),
+  )

@@ -1,5 +1,6 @@
 /** Which roles may do what. Gate, OpenAPI document, manual, console and role test are made from this table. */
 
+import { AdminError } from './admin-error.ts'
 import { ROLES, type Role } from './administrator.ts'
 
 /** Each endpoint of the Admin API names one of these, or none for an endpoint without a token. */
@@ -68,6 +69,15 @@ export function mayRetag(scope: Scope, before: readonly string[], after: readonl
   const changed = [...before.filter((tag) => !after.includes(tag)), ...after.filter((tag) => !before.includes(tag))]
   const isIn = (tag: string) => scope.includes(tag)
   return before.some(isIn) && after.some(isIn) && changed.every(isIn)
+}
+
+/** @throws AdminError forbidden */
+export function requireMayRetag(scope: Scope, before: readonly string[], after: readonly string[]): void {
+  if (mayRetag(scope, before, after)) return
+  throw new AdminError(
+    'forbidden',
+    `you may add and remove only the tags that you look after, and one of them must stay: ${scope?.join(', ')}`,
+  )
 }
 
 /** Roles have no order: of an auditor and a registrar none is the lesser. @returns undefined for such a pair */

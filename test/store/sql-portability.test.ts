@@ -86,7 +86,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
     why: 'several instances take work from one table',
     substitute: 'FOR UPDATE by the one instance that leads; YugabyteDB and CockroachDB have it',
     places: [
-      'src/admin/operation/dead-letter-endpoints.ts',
+      'src/admin/operation/event-endpoints.ts',
       'src/admin/revocations/bulk-revocation-store.ts',
       'src/admin/users/sessions.ts',
       'src/store/backend-revocation-store.ts',

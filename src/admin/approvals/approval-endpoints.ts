@@ -2,10 +2,9 @@
 
 import * as z from 'zod/v4'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
-import { parametersOf } from '../filter-schemas.ts'
 import { placeParameters, readByCursor } from '../pages.ts'
 import { APPROVAL_FILTERS } from '../resources/operation.ts'
-import { line, uuid } from '../schemas.ts'
+import { line, parametersOf, uuid } from '../schemas.ts'
 import { Approval, ApprovedRequest, approvalBody, countApprovals, pagesOfApprovals } from './approval-store.ts'
 import { makerSeenBy } from './approvals.ts'
 

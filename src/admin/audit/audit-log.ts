@@ -20,7 +20,6 @@ import { NotRecorded } from '../../services/decisions/decision-recorder.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { requireAuthority } from '../users/sessions.ts'
 import { appendAuditEntry, lockAuditHead, moveAuditHead } from './audit-store.ts'
-import type { AuditWatch } from './audit-watch.ts'
 
 export type Transaction = DatabaseTransactionConnection
 
@@ -65,10 +64,16 @@ export interface Permit {
   details: AuditDetails
 }
 
+/** The watch of the log's end. */
+interface Remembering {
+  /** After the commit of an entry. */
+  remember(head: NotedHead): void
+}
+
 export class AuditLog {
   readonly #db: DatabasePool
   readonly #key: Buffer | undefined
-  readonly #watch: Pick<AuditWatch, 'remember'> | undefined
+  readonly #watch: Remembering | undefined
   readonly #record: RecordDecisions | undefined
   readonly #permit: Permit | undefined
 
@@ -79,7 +84,7 @@ export class AuditLog {
   constructor(
     db: DatabasePool,
     key: Buffer | undefined,
-    watch?: Pick<AuditWatch, 'remember'>,
+    watch?: Remembering,
     record?: RecordDecisions,
     permit?: Permit,
   ) {

@@ -5,8 +5,8 @@ import * as z from 'zod/v4'
 import type { AuditAction, AuditEntry, AuditTail } from '../../domain/audit-chain.ts'
 import { instant } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { allGiven, type Conditions } from '../filter-schemas.ts'
 import type { AuditQuery } from '../resources/operation.ts'
+import { allGiven, type Conditions } from '../schemas.ts'
 
 interface ChainHead {
   sequence: number

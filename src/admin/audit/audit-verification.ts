@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import {
   AuditCheck,
   type AuditVerdict,
@@ -100,8 +100,7 @@ export class AuditVerifications {
   async find(id: string): Promise<AuditVerification> {
     const { db } = this.#options
     await failAbandoned(db, ABANDONED_SECONDS, ABANDONED)
-    const found = await findVerification(db, id)
-    return found ? this.#trusted(found) : Promise.reject(notFound('check of the audit log'))
+    return this.#trusted(requireFound(await findVerification(db, id), 'check of the audit log'))
   }
 
   /** The newest first. */

@@ -1,13 +1,27 @@
 /**
- * Watches the end of the audit log while the service runs.
+ * Both ends of the audit log while the service runs: its end is watched, and retention cuts its beginning.
  *
  * The chain alone cannot tell that its tail was cut together with its head. So the last entry that
  * this thread has written or seen is remembered, and must still be there.
+ *
+ * Retention deletes old entries up to a checkpoint under the chain's key. The cut and its own entry are one transaction;
+ * the rows go afterwards, page by page. A round that is interrupted is finished by the next.
  */
 
 import type { DatabasePool } from 'slonik'
-import { auditMac, isSameMac, type NotedHead, tailFault } from '../../domain/audit-chain.ts'
-import { readAuditChain, readAuditPage, readAuditTail } from './audit-store.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import { auditMac, cutSeal, isSameMac, type NotedHead, tailFault } from '../../domain/audit-chain.ts'
+import type { AuditLog } from './audit-log.ts'
+import {
+  deleteCutEntries,
+  findAuditCut,
+  lockAuditHead,
+  moveAuditCut,
+  readAuditChain,
+  readAuditCheckpoint,
+  readAuditPage,
+  readAuditTail,
+} from './audit-store.ts'
 
 export interface AuditWatchEvents {
   /** Called once until the end is there again. It waits for the entry of a reconciliation. */
@@ -80,4 +94,36 @@ export class AuditWatch {
     const oldest = this.#seen?.[NEWEST - 1]?.sequence ?? 0
     return sequence > oldest && (this.#seen?.every((one) => !one.mac.equals(mac)) ?? false)
   }
+}
+
+interface AuditRetentionResources {
+  db: DatabasePool
+  audit: AuditLog
+  key: Buffer
+}
+
+const PAGE = 2_000
+
+const RETENTION: Actor = { userId: undefined, username: 'retention', role: 'admin', ipAddress: undefined }
+
+/** @returns the number of deleted entries */
+export async function cutAuditLog(resources: AuditRetentionResources, before: Date): Promise<number> {
+  await moveCut(resources, before)
+  let total = 0
+  for (;;) {
+    const deleted = await resources.db.transaction((tx) => deleteCutEntries(tx, PAGE))
+    total += deleted
+    if (deleted < PAGE) return total
+  }
+}
+
+function moveCut({ audit, key }: AuditRetentionResources, before: Date): Promise<void> {
+  return audit.transaction(RETENTION, async (tx, note) => {
+    await lockAuditHead(tx)
+    const { cut: former } = await readAuditCheckpoint(tx)
+    const cut = await findAuditCut(tx, before)
+    if (!cut || cut.sequence <= former.sequence) return
+    await moveAuditCut(tx, cut, cutSeal(key, cut.sequence, cut.mac))
+    note('audit.cut', { entries: cut.sequence - former.sequence, last_sequence: cut.sequence, before })
+  })
 }

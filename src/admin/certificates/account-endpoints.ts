@@ -1,21 +1,21 @@
 /** `/accounts`: ACME accounts, and their deactivation. */
 
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { mayRetag, scopeOf } from '../../domain/permissions.ts'
+import { requireMayRetag, scopeOf } from '../../domain/permissions.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
 import { deactivateAccount } from '../../store/account-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { accountName, activityBody, activityMembers } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import { parametersOf } from '../filter-schemas.ts'
-import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readAtPlace } from '../pages.ts'
 import { ACCOUNT_FILTERS } from '../resources/accounts.ts'
-import { line, tagList, time, timestamp, uuid, whenSound } from '../schemas.ts'
+import { line, parametersOf, tagList, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
 import {
   type ListedAccount as AccountRow,
+  accountName,
+  activityMembers,
   countCertificates,
   type FoundAccount,
   findAccount,
@@ -61,27 +61,20 @@ interface Reader {
 }
 
 function accountBody(account: AccountRow, { role }: Reader): z.input<typeof Account> {
-  const { id, label, tags, contacts, thumbprint, jwk, status, terms_agreed, eab_kid, created_at, updated_at } = account
+  const { thumbprint, jwk, terms_agreed, user_agent: client, ...shown } = account
   return {
-    id,
-    name: accountName({ id, label, contacts, eabKid: eab_kid }),
-    label,
-    tags,
-    contacts,
+    ...withTimes(shown),
+    name: accountName({ ...shown, eabKid: shown.eab_kid }),
     jwk_thumbprint: thumbprint,
     ...(role === 'admin' && { jwk: JSON.parse(jwk) }),
-    status,
     tos_agreed: terms_agreed,
-    eab_kid,
-    ...activityBody(account),
-    created_at: time(created_at),
-    updated_at: time(updated_at),
+    client,
   }
 }
 
-const detailsBody = (account: FoundAccount, reader: Reader): z.input<typeof AccountDetails> => ({
+const detailsBody = ({ csr_profile_id, ...account }: FoundAccount, reader: Reader): z.input<typeof AccountDetails> => ({
   ...accountBody(account, reader),
-  ...(account.csr_profile_id !== null && { csr_profile_id: account.csr_profile_id }),
+  ...(csr_profile_id !== null && { csr_profile_id }),
 })
 
 const params = z.strictObject({ account_id: uuid() })
@@ -99,20 +92,21 @@ export const ACCOUNTS = endpointGroup('Accounts', {
     async handle({ query, author }, { db, pages }) {
       const { limit, offset, cursor, ...chosen } = query
       const filter = { ...chosen, scope: scopeOf(author) }
-      const page = await readPageOf(
+      const { rows, ...page } = await readAtPlace(
+        { limit, offset, cursor },
+        pages,
         (after, most) => listAccounts(db, filter, after, most),
-        pageRequest({ limit, offset, cursor }, pages),
         skipOfAccounts(db, filter),
       )
       const counts = await countCertificates(
         db,
-        page.rows.map(({ id }) => id),
+        rows.map(({ id }) => id),
       )
-      const body = page.rows.map((row) => ({
+      const body = rows.map((row) => ({
         ...accountBody(row, author),
         certificates: counts.get(row.id) ?? { current: 0, more: false },
       }))
-      return { body, next: nextOf(page), isCut: page.isCut }
+      return { body, ...page }
     },
   }),
   getAccount: endpoint({
@@ -123,8 +117,7 @@ export const ACCOUNTS = endpointGroup('Accounts', {
     params,
     reply: { status: 200, schema: AccountDetails },
     async handle({ params, author }, { db }) {
-      const account = await findAccount(db, params.account_id, scopeOf(author))
-      if (!account) throw notFound('account')
+      const account = requireFound(await findAccount(db, params.account_id, scopeOf(author)), 'account')
       return { body: detailsBody(account, author) }
     },
   }),
@@ -164,8 +157,7 @@ export const ACCOUNTS = endpointGroup('Accounts', {
 /** It is the same as if its owner had asked (RFC 8555 §7.3.6). An account that was deactivated before stays as it is. */
 function deactivate(audit: AuditLog, actor: Actor, id: string): Promise<FoundAccount> {
   return audit.transaction(actor, async (tx, note) => {
-    const account = await findAccount(tx, id, scopeOf(actor))
-    if (!account) throw notFound('account')
+    const account = requireFound(await findAccount(tx, id, scopeOf(actor)), 'account')
     if (await deactivateAccount(queriesOf(tx), id)) note('account.deactivate', { account_id: id })
     else if (account.status === 'revoked') throw new AdminError('conflict', 'the account is revoked')
     return (await findAccount(tx, id, scopeOf(actor))) as FoundAccount
@@ -186,14 +178,9 @@ function updateAccount(
 ): Promise<FoundAccount> {
   const scope = scopeOf(actor)
   return audit.transaction(actor, async (tx, note) => {
-    const before = await lockAccount(tx, id, scope)
-    if (!before) throw notFound('account')
+    const before = requireFound(await lockAccount(tx, id, scope), 'account')
     const after = { label: label === undefined ? before.label : label, tags: tags ?? before.tags }
-    if (!mayRetag(scope, before.tags, after.tags))
-      throw new AdminError(
-        'forbidden',
-        `you may add and remove only the tags that you look after, and one of them must stay: ${scope?.join(', ')}`,
-      )
+    requireMayRetag(scope, before.tags, after.tags)
     const changes = {
       ...(after.label !== before.label && { label: { before: before.label, after: after.label } }),
       ...(after.tags.join() !== before.tags.join() && { tags: { before: before.tags, after: after.tags } }),

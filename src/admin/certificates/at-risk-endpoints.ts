@@ -8,24 +8,32 @@ import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { RENEWAL_ATTEMPTS, renewalAttempt } from '../../domain/renewal-window.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
-import { accountNameMember, activityBody, activityMembers } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { AdminContext, AdminPolicy } from '../context.ts'
-import { parametersOf } from '../filter-schemas.ts'
 import { type RenewalMail, recordOwnerMails, renewalMails } from '../owner-mails.ts'
-import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readAtPlace } from '../pages.ts'
 import { AT_RISK_FILTERS } from '../resources/certificates.ts'
-import { flagParameter, futureInstant, line, serialNumber, time, timeOrNull, timestamp } from '../schemas.ts'
+import {
+  flagParameter,
+  futureInstant,
+  line,
+  parametersOf,
+  serialNumber,
+  time,
+  timeOrNull,
+  timestamp,
+} from '../schemas.ts'
+import { accountNameMember, activityBody, activityMembers } from './account-list.ts'
+import { Certificate, certificateBodies } from './certificate-endpoints.ts'
+import { listCertificates } from './certificate-list.ts'
 import {
   type Circumstances,
   circumstancesOf,
   type Mute,
   muteCertificates,
   unmuteCertificates,
-} from './at-risk-store.ts'
-import { Certificate, certificateBodies } from './certificate-endpoints.ts'
-import { listCertificates } from './certificate-list.ts'
+} from './renewal-window-store.ts'
 
 const AtRisk = z
   .strictObject({
@@ -96,11 +104,10 @@ export const AT_RISK = endpointGroup('Renewals', {
     async handle({ query, author }, { db, pages, policy }) {
       const { limit, offset, cursor, ...chosen } = query
       const filter = { ...chosen, ...NOT_RENEWED, windowOpen: openNow(policy), scope: scopeOf(author) }
-      const page = await readPageOf(
-        (after, most) => listCertificates(db, filter, after, most, 'not_after'),
-        pageRequest({ limit, offset, cursor }, pages),
+      const { rows, ...page } = await readAtPlace({ limit, offset, cursor }, pages, (after, most) =>
+        listCertificates(db, filter, after, most, 'not_after'),
       )
-      const certificates = await certificateBodies({ db, policy }, page.rows)
+      const certificates = await certificateBodies({ db, policy }, rows)
       const circumstances = await circumstancesOf(
         db,
         certificates.map(({ id, renewal, not_before }) => ({
@@ -112,7 +119,7 @@ export const AT_RISK = endpointGroup('Renewals', {
         ...certificate,
         ...circumstancesBody(circumstances.get(certificate.id)),
       }))
-      return { body, next: nextOf(page), isCut: page.isCut }
+      return { body, ...page }
     },
   }),
   muteAtRisk: endpoint({
@@ -199,12 +206,7 @@ function tellOwners(
   return audit.transaction(actor, async (tx, note) => {
     const recorded = await recordOwnerMails(tx, mail, 'renewal_request', found)
     const serialNumbers = found.flatMap((one) => one.serialNumbers)
-    if (recorded.length > 0)
-      note('renewal.notify', {
-        serial_numbers: serialNumbers.slice(0, MOST_TOLD),
-        certificates: serialNumbers.length,
-        mails: recorded.length,
-      })
+    if (recorded.length > 0) note('renewal.notify', { ...told(serialNumbers), mails: recorded.length })
     return recorded.length
   })
 }
@@ -228,13 +230,18 @@ function circumstancesBody(found: Circumstances | undefined) {
 
 const MOST_TOLD = 100
 
+/** For the audit log. */
+const told = (serialNumbers: readonly string[]) => ({
+  serial_numbers: serialNumbers.slice(0, MOST_TOLD),
+  certificates: serialNumbers.length,
+})
+
 /** @returns how many */
 function muteAll(audit: AuditLog, actor: Actor, serials: readonly string[], scope: Scope, mute: Mute): Promise<number> {
   return audit.transaction(actor, async (tx, note) => {
     const muted = await muteCertificates(tx, serials, scope, mute)
     const { reason, until } = mute
-    if (muted.length > 0)
-      note('renewal.mute', { serial_numbers: muted.slice(0, MOST_TOLD), certificates: muted.length, reason, until })
+    if (muted.length > 0) note('renewal.mute', { ...told(muted), reason, until })
     return muted.length
   })
 }
@@ -243,8 +250,7 @@ function muteAll(audit: AuditLog, actor: Actor, serials: readonly string[], scop
 function unmuteAll(audit: AuditLog, actor: Actor, serials: readonly string[], scope: Scope): Promise<number> {
   return audit.transaction(actor, async (tx, note) => {
     const unmuted = await unmuteCertificates(tx, serials, scope)
-    if (unmuted.length > 0)
-      note('renewal.unmute', { serial_numbers: unmuted.slice(0, MOST_TOLD), certificates: unmuted.length })
+    if (unmuted.length > 0) note('renewal.unmute', told(unmuted))
     return unmuted.length
   })
 }

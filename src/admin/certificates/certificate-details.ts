@@ -12,12 +12,14 @@ import { EXTENSION } from '../../shared/pki/oids.ts'
 import { findIssuerChain } from '../../store/certificate-store.ts'
 import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
-import { time, timestamp } from '../schemas.ts'
+import { rowOf, time, timestamp, withTimes } from '../schemas.ts'
 import { Certificate, certificateBody, params, query, requireContent } from './certificate-endpoints.ts'
 import type { FoundCertificate } from './certificate-list.ts'
 
 export const chainLinks = () =>
   z.array(z.strictObject({ subject: z.string(), not_after: timestamp(), fingerprint: z.string() }))
+
+const LogTimestamp = z.strictObject({ log_url: z.string(), signed_at: timestamp(), verified: z.boolean() })
 
 const CertificateDetails = z
   .strictObject({
@@ -29,9 +31,7 @@ const CertificateDetails = z
     public_key: z.strictObject({ type: z.string(), spki_sha256: z.string(), blocked: z.boolean() }),
     extensions: z.array(z.strictObject({ name: z.string(), critical: z.boolean(), values: z.array(z.string()) })),
     chain: chainLinks().meta({ description: 'From its issuer upwards.' }),
-    timestamps: z
-      .array(z.strictObject({ log_url: z.string(), signed_at: timestamp(), verified: z.boolean() }))
-      .meta({ description: 'Of transparency logs (RFC 6962).' }),
+    timestamps: z.array(LogTimestamp).meta({ description: 'Of transparency logs (RFC 6962).' }),
     renewal: z
       .strictObject({
         window_start: timestamp(),
@@ -80,7 +80,7 @@ async function detailsBody(
     public_key: { type: keyType(tbs.spki), spki_sha256: spki.toString('hex'), blocked: facts.is_key_blocked },
     extensions: tbs.extensions.map((extension) => shownExtension(extension, tbs)),
     chain: ((await findIssuerChain(queriesOf(db), issuer_fingerprint)) ?? []).map(linkOf),
-    timestamps: timestamps.map(({ signed_at, ...log }) => ({ ...log, signed_at: time(signed_at) })),
+    timestamps: timestamps.map(withTimes),
     renewal: {
       window_start: time(renewal.start),
       window_end: time(renewal.end),
@@ -178,9 +178,7 @@ function readCertificateFacts(
       FROM (SELECT) x LEFT JOIN renewal_advice a ON a.certificate_id = ${id}`)
 }
 
-const LogTimestamp = z.object({ log_url: z.string(), signed_at: z.date(), verified: z.boolean() })
-
 const listTimestamps = (db: CommonQueryMethods, certificateId: string) =>
-  db.any(rowsOf(LogTimestamp)`
+  db.any(rowsOf(rowOf(LogTimestamp))`
     SELECT log_url, signed_at, verified FROM signed_certificate_timestamps
      WHERE certificate_id = ${certificateId} ORDER BY log_url`)

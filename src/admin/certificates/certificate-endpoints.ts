@@ -4,17 +4,16 @@ import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
-import { renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
+import type { WindowPolicy } from '../../domain/renewal-window.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { findIssuerChain } from '../../store/certificate-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
-import { parametersOf } from '../filter-schemas.ts'
-import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readAtPlace } from '../pages.ts'
 import { CERTIFICATE_FILTERS, CERTIFICATE_SORTS, usualSort } from '../resources/certificates.ts'
-import { fingerprint, serialNumber, time, timeOrNull, timestamp } from '../schemas.ts'
+import { fingerprint, parametersOf, serialNumber, time, timeOrNull, timestamp } from '../schemas.ts'
+import { accountNameMember, withAccountNames } from './account-list.ts'
 import {
   type FoundCertificate,
   findCertificateByFingerprint,
@@ -72,16 +71,7 @@ export async function certificateBodies(
 ): Promise<z.input<typeof Certificate>[]> {
   const now = new Date()
   const alive = rows.filter(({ revoked_at, not_after }) => revoked_at === null && not_after > now)
-  const stored = await windowsOf(
-    db,
-    alive.map(({ id }) => id),
-  )
-  const windows = new Map(
-    alive.map(({ id, not_before: notBefore, not_after: notAfter }) => {
-      const facts = { notBefore, notAfter, revokedAt: undefined, advice: undefined, ...stored.get(id) }
-      return [id, renewalWindow(facts, policy.renewal, now)]
-    }),
-  )
+  const windows = await windowsOf(db, alive, policy.renewal, now)
   const due = alive.filter(({ id, account_id }) => account_id !== null && (windows.get(id)?.start ?? now) < now)
   const dueIds = new Set(due.map(({ id }) => id))
   const succeeded = await succeededAmong(db, [...dueIds])
@@ -146,16 +136,13 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     async handle({ query, author }, { db, pages, policy }) {
       const { sort = usualSort(query), limit, offset, cursor, ...chosen } = query
       const filter = { ...chosen, scope: scopeOf(author) }
-      const page = await readPageOf(
+      const { rows, ...page } = await readAtPlace(
+        { limit, offset, cursor },
+        pages,
         (after, most) => listCertificates(db, filter, after, most, sort),
-        pageRequest({ limit, offset, cursor }, pages),
         skipOfCertificates(db, filter, sort),
       )
-      return {
-        body: await certificateBodies({ db, policy }, page.rows),
-        next: nextOf(page),
-        isCut: page.isCut,
-      }
+      return { body: await certificateBodies({ db, policy }, rows), ...page }
     },
   }),
   getCertificate: endpoint({

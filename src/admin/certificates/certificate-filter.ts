@@ -3,8 +3,8 @@
 import * as z from 'zod/v4'
 import { createdBetween, type Fragment, instant, isAccountInScope } from '../../store/list-page.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
-import { allGiven, type Conditions } from '../filter-schemas.ts'
 import type { CertificateQuery } from '../resources/certificates.ts'
+import { allGiven, type Conditions } from '../schemas.ts'
 import { isWindowOpen, type OpenWindow } from './renewal-window-store.ts'
 
 /** Filters that the service itself sets, beside a query. */

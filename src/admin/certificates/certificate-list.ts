@@ -17,15 +17,12 @@ import { type CertificateSort, usualSort } from '../resources/certificates.ts'
 import { type CertificateFilter, CONDITIONS, conditionsOf, KEY_TYPE } from './certificate-filter.ts'
 import { isEmpty, type Way, wayOf, wayOfAll } from './certificate-ways.ts'
 
-export const CertificateRow = z.object({
+/** Every reader of certificates wants these members. */
+export const BasicCertificate = z.object({
   id: z.string(),
   account_id: z.string().nullable(),
   order_id: z.string().nullable(),
   serial_number: z.string(),
-  issuer_fingerprint: z.string(),
-  /** Null where only issuer and serial number are known (certificate-import.ts). */
-  fingerprint: z.string().nullable(),
-  key_type: z.string().nullable(),
   names: z.array(z.string()),
   not_before: z.date(),
   not_after: z.date(),
@@ -33,13 +30,22 @@ export const CertificateRow = z.object({
   revoked_at: z.date().nullable(),
   revocation_reason: z.int().nullable(),
 })
+export const BASIC_COLUMNS = sql.fragment`
+  c.id, c.account_id, c.order_id, encode(c.serial_number, 'hex') AS serial_number, c.names, c.not_before, c.not_after,
+  c.issued_at, c.revoked_at, c.revocation_reason`
+
+const CertificateRow = BasicCertificate.extend({
+  issuer_fingerprint: z.string(),
+  /** Null where only issuer and serial number are known (certificate-import.ts). */
+  fingerprint: z.string().nullable(),
+  key_type: z.string().nullable(),
+})
 export type ListedCertificate = z.infer<typeof CertificateRow>
 const Id = z.object({ id: z.string() })
 
 const columns = sql.fragment`
-  c.id, c.account_id, c.order_id, encode(c.serial_number, 'hex') AS serial_number,
-  encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, encode(sha256(nullif(c.der, '')), 'hex') AS fingerprint, c.names,
-  c.not_before, c.not_after, c.issued_at, c.revoked_at, c.revocation_reason, ${KEY_TYPE} AS key_type`
+  ${BASIC_COLUMNS}, encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint,
+  encode(sha256(nullif(c.der, '')), 'hex') AS fingerprint, ${KEY_TYPE} AS key_type`
 
 const ofScope = (scope: Scope) => isAccountInScope(sql.fragment`c.account_id`, scope)
 

@@ -8,9 +8,9 @@
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { wholeParameter } from '../schemas.ts'
+import { accountNameMember, withAccountNames } from './account-list.ts'
 import { certificateSample } from './certificate-filter.ts'
 
 /** Thresholds of certificates that end soon, in days. */

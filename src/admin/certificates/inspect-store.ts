@@ -6,7 +6,7 @@ import { AUTHORIZATION_STATUSES, ORDER_STATUSES, STORED_ORDER_STATUSES } from '.
 import { STATUS_NOW } from '../../store/authorization-row.ts'
 import { isAccountInScope, isInScope } from '../../store/list-page.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
-import { CertificateRow } from './certificate-list.ts'
+import { BASIC_COLUMNS, BasicCertificate } from './certificate-list.ts'
 import { derivedStatus, ListedOrderRow, StoredFacts } from './order-list.ts'
 
 const Order = ListedOrderRow.extend({
@@ -47,9 +47,7 @@ const Authorization = z.object({
 })
 export type InspectedAuthorization = z.infer<typeof Authorization>
 
-const Certificate = CertificateRow.omit({ issuer_fingerprint: true, fingerprint: true }).extend({
-  der: z.instanceof(Buffer),
-})
+const Certificate = BasicCertificate.extend({ der: z.instanceof(Buffer) })
 export type InspectedCertificate = z.infer<typeof Certificate>
 
 const Account = z.object({
@@ -90,10 +88,6 @@ export interface InspectStore {
   countOrders(accountId: string): Promise<{ orders: number; newest: readonly z.infer<typeof StatusCount>[] }>
 }
 
-const certificateColumns = sql.fragment`
-  id, account_id, order_id, encode(serial_number, 'hex') AS serial_number, names, not_before, not_after, der, issued_at,
-  revoked_at, revocation_reason`
-
 const authorizationColumns = sql.fragment`
   z.id, z.account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered, attempts, evidence,
   ${constantSql(STATUS_NOW)} AS status`
@@ -123,14 +117,14 @@ export function createInspectStore(db: CommonQueryMethods, scope?: Scope): Inspe
 
     async findCertificate(id) {
       const row = await db.maybeOne(rowsOf(Certificate)`
-        SELECT ${certificateColumns} FROM certificates WHERE id = ${id} AND ${ofScope}`)
+        SELECT ${BASIC_COLUMNS}, c.der FROM certificates c WHERE id = ${id} AND ${ofScope}`)
       return row ?? undefined
     },
 
     async findCertificateBySerial(serialNumber) {
       const row = await db.maybeOne(rowsOf(Certificate)`
-        SELECT ${certificateColumns} FROM certificates
-         WHERE serial_number = decode(${serialNumber}, 'hex') AND ${ofScope} ORDER BY id DESC LIMIT 1`)
+        SELECT ${BASIC_COLUMNS}, c.der FROM certificates c
+         WHERE c.serial_number = decode(${serialNumber}, 'hex') AND ${ofScope} ORDER BY c.id DESC LIMIT 1`)
       return row ?? undefined
     },
 

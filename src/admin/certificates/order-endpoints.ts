@@ -2,17 +2,16 @@
 
 import type { DatabasePool } from 'slonik'
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES, ORDER_STATUSES, orderStatus } from '../../domain/states.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
-import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
-import { parametersOf } from '../filter-schemas.ts'
-import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
+import { placeParameters, readAtPlace } from '../pages.ts'
 import { ORDER_FILTERS } from '../resources/accounts.ts'
-import { time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { parametersOf, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { accountNameMember, withAccountName, withAccountNames } from './account-list.ts'
 import { createInspectStore, type InspectedAuthorization } from './inspect-store.ts'
 import { type ListedOrder, listOrders, skipOfOrders } from './order-list.ts'
 
@@ -126,12 +125,13 @@ export const ORDERS = endpointGroup('Orders', {
     async handle({ query, author }, { db, pages }) {
       const { limit, offset, cursor, ...chosen } = query
       const filter = { ...chosen, scope: scopeOf(author) }
-      const page = await readPageOf(
+      const { rows, ...page } = await readAtPlace(
+        { limit, offset, cursor },
+        pages,
         (after, most) => listOrders(db, filter, after, most),
-        pageRequest({ limit, offset, cursor }, pages),
         skipOfOrders(db, filter),
       )
-      return { body: (await withAccountNames(db, page.rows)).map(orderBody), next: nextOf(page), isCut: page.isCut }
+      return { body: (await withAccountNames(db, rows)).map(orderBody), ...page }
     },
   }),
   getOrder: endpoint({
@@ -164,17 +164,14 @@ export const ORDERS = endpointGroup('Orders', {
     reply: { status: 200, schema: Authorization },
     async handle({ params, author }, { db }) {
       const found = await createInspectStore(db, scopeOf(author)).findAuthorization(params.authorization_id)
-      if (!found) throw notFound('authorization')
-      return { body: authorizationBody(await withAccountName(db, found)) }
+      return { body: authorizationBody(await withAccountName(db, requireFound(found, 'authorization'))) }
     },
   }),
 })
 
 /** An order has its authorizations in the order of its identifiers. */
 async function findOrder(db: DatabasePool, id: string, scope: Scope) {
-  const found = await createInspectStore(db, scope).findOrder(id)
-  if (!found) throw notFound('order')
-  const { order, authorizations } = found
+  const { order, authorizations } = requireFound(await createInspectStore(db, scope).findOrder(id), 'order')
   const statuses = authorizations.map(({ status }) => status)
   const facts = { stored: order.status, expiresAt: order.expires_at, authorizations: statuses }
   return { order: { ...order, status: orderStatus(facts, new Date()) }, authorizations }

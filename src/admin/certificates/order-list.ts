@@ -26,8 +26,8 @@ import {
 } from '../../store/list-page.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from '../../store/slonik.ts'
 import { authorization, order, quoted } from '../../store/status-sql.ts'
-import { allGiven, type Conditions } from '../filter-schemas.ts'
 import type { OrderQuery } from '../resources/accounts.ts'
+import { allGiven, type Conditions } from '../schemas.ts'
 
 /** A stored value that is no object becomes the member `stored`. */
 export const StoredFacts = z
@@ -51,6 +51,9 @@ export const ListedOrderRow = z.object({
   certificate_id: z.string().nullable(),
 })
 export type ListedOrder = z.infer<typeof ListedOrderRow>
+
+export const ORDER_COLUMNS = sql.fragment`
+  o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id`
 
 /** `derived.status` of an order `o` (domain/states.ts). Reads authorizations only of open orders. */
 export const derivedStatus = constantSql(`
@@ -118,8 +121,7 @@ export async function listOrders(
   const fits = [...bounds, ...inScope, ...ofName, ...allGiven(CONDITIONS, { status })]
   const read = (from: Fragment, where: ReturnType<typeof allOf>, count: number) =>
     db.any(rowsOf(ListedOrderRow)`
-      SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
-        FROM ${from} o ${derivedStatus} WHERE ${where}
+      SELECT ${ORDER_COLUMNS} FROM ${from} o ${derivedStatus} WHERE ${where}
        ORDER BY o.id DESC LIMIT ${count}`)
   const walkAlong = (orders: Fragment) =>
     walkById<ListedOrder>(db, {

@@ -11,22 +11,29 @@ import * as z from 'zod/v4'
 import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type AllowedIdentifier, normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
-import { mayRetag, type Scope, scopeOf } from '../../domain/permissions.ts'
+import { requireMayRetag, type Scope, scopeOf } from '../../domain/permissions.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { encodeBase64url } from '../../shared/lib/encoding.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { withAccountName } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import { withAccountName } from '../certificates/account-list.ts'
 import type { AdminContext } from '../context.ts'
 import { pagesOfCredential, readIdentifiers } from '../grants/allowed-identifiers.ts'
 import { grantNames, notePreApproval, PROFILE_OF_CREDENTIAL } from '../grants/grants.ts'
 import { findProfileOfCredential } from '../profiles/profile-store.ts'
 import { futureInstant, line, tagList, uuid } from '../schemas.ts'
 import { credentialBody, credentialParams, requireCredential } from './credential-endpoints.ts'
-import { type CredentialRow, EabCredential, insertCredential, lockCredential, writeTags } from './credential-store.ts'
+import {
+  type CredentialRow,
+  EabCredential,
+  insertCredential,
+  lockCredential,
+  textsOrNull,
+  writeTags,
+} from './credential-store.ts'
 
 const EabCredentialWithKey = z
   .strictObject({
@@ -57,7 +64,7 @@ const WantedCredential = z.strictObject({
 const preApproves = ({ body, author }: { body: { preapproved_networks?: unknown }; author: Actor }) =>
   body.preapproved_networks !== undefined && scopeOf(author) === undefined
 
-export const EAB_CREATION = endpointGroup('EAB credentials', {
+export const EAB_CHANGES = endpointGroup('EAB credentials', {
   createEabCredential: endpoint({
     route: 'POST /eab',
     permission: 'onboard',
@@ -82,6 +89,21 @@ export const EAB_CREATION = endpointGroup('EAB credentials', {
             body.preapproved_networks,
           ),
     handle: async ({ body, author }, context) => ({ body: await createCredential(context, author, body) }),
+  }),
+  updateEabCredential: endpoint({
+    route: 'PATCH /eab/{cred_id}',
+    permission: 'onboard',
+    scope: 'credentials',
+    summary:
+      'Gives a credential other tags; its accounts keep theirs. A registrar changes only tags of its scope, and leaves one of them.',
+    params: credentialParams,
+    body: z.strictObject({ tags: tagList() }),
+    reply: { status: 200, schema: EabCredential },
+    errors: ['forbidden'],
+    audit: 'eab.update',
+    handle: async ({ params, body, author }, { db, audit }) => ({
+      body: credentialBody(await withAccountName(db, await retag(audit, author, params.cred_id, body.tags))),
+    }),
   }),
 })
 
@@ -157,24 +179,6 @@ export function drawMacKey(draw: () => Buffer = () => randomBytes(MAC_KEY_BYTES)
   return key
 }
 
-export const EAB_TAGS = endpointGroup('EAB credentials', {
-  updateEabCredential: endpoint({
-    route: 'PATCH /eab/{cred_id}',
-    permission: 'onboard',
-    scope: 'credentials',
-    summary:
-      'Gives a credential other tags; its accounts keep theirs. A registrar changes only tags of its scope, and leaves one of them.',
-    params: credentialParams,
-    body: z.strictObject({ tags: tagList() }),
-    reply: { status: 200, schema: EabCredential },
-    errors: ['forbidden'],
-    audit: 'eab.update',
-    handle: async ({ params, body, author }, { db, audit }) => ({
-      body: credentialBody(await withAccountName(db, await retag(audit, author, params.cred_id, body.tags))),
-    }),
-  }),
-})
-
 function retag(audit: AuditLog, actor: Actor, id: string, tags: readonly string[]): Promise<CredentialRow> {
   const scope = scopeOf(actor)
   return audit.transaction(actor, async (tx, note) => {
@@ -228,11 +232,7 @@ async function requireMayTag(
   credential: CredentialRow,
   tags: readonly string[],
 ): Promise<void> {
-  if (!mayRetag(scope, credential.tags, tags))
-    throw new AdminError(
-      'forbidden',
-      `you may add and remove only the tags that you look after, and one of them must stay: ${scope?.join(', ')}`,
-    )
+  requireMayRetag(scope, credential.tags, tags)
   if (tags.every((tag) => credential.tags.includes(tag))) return
   await requireWithinScope(db, scope, await grantsOf(db, credential, tags))
 }
@@ -283,9 +283,6 @@ function isGranted(db: CommonQueryMethods, wanted: WantedGrants): Promise<boolea
                                      AS i (type, value, wildcard)
                         WHERE NOT credential_allows(e.id, i.type, i.value, i.wildcard))`)
 }
-
-const textsOrNull = (texts: readonly string[] | undefined) =>
-  texts ? sql.fragment`${sql.array([...texts], 'text')}` : sql.fragment`NULL::text[]`
 
 const column = (identifiers: readonly AllowedIdentifier[], value: (one: AllowedIdentifier) => string) =>
   sql.array(identifiers.map(value), 'text')

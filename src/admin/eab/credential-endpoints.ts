@@ -13,21 +13,20 @@ import { formatName } from '../../shared/pki/name.ts'
 import { decodePem, encodePem } from '../../shared/pki/pem.ts'
 import { isInScope } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { withAccountName, withAccountNames } from '../certificates/account-list.ts'
 import type { AdminContext } from '../context.ts'
-import { parametersOf } from '../filter-schemas.ts'
 import { placeParameters, readByCursor } from '../pages.ts'
 import { pagesOfProfiles } from '../profiles/profile-store.ts'
 import { CREDENTIAL_FILTERS } from '../resources/accounts.ts'
-import { time, timestamp, uuid, withTimes } from '../schemas.ts'
+import { parametersOf, time, timestamp, uuid, withTimes } from '../schemas.ts'
 import {
   type CredentialRow,
+  EabCascade,
   EabCredential,
   findCredential,
   hasForeignAccounts,
   lockCredential,
-  MOST_COUNTED,
   pagesOfCredentials,
   previewRevocation,
   type Revocation,
@@ -39,17 +38,6 @@ export const credentialBody = (
 ): z.input<typeof EabCredential> => ({ ...withTimes(row), label: row.label ?? '' })
 
 export const credentialParams = z.strictObject({ cred_id: uuid() })
-
-const upTo = () => z.int().meta({ description: `Counted up to ${MOST_COUNTED}.` })
-const EabCascade = z
-  .strictObject({
-    accounts: upTo(),
-    account_ids: z.array(z.uuid()).meta({ description: 'The first 100.' }),
-    authorizations: upTo(),
-    orders: z.int().meta({ description: `Open ones. Counted up to ${MOST_COUNTED}.` }),
-    certificates: z.int().meta({ description: `They stay valid. Counted up to ${MOST_COUNTED}.` }),
-  })
-  .meta({ id: 'EabCascade' })
 
 const MOST_NAMED = 100
 const RevokedEabCredential = z

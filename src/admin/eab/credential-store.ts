@@ -23,10 +23,9 @@ import {
 } from '../../store/list-page.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { account, authorization, order } from '../../store/status-sql.ts'
-import { accountNameMember } from '../account-names.ts'
-import { allGiven, type Conditions } from '../filter-schemas.ts'
+import { accountNameMember } from '../certificates/account-list.ts'
 import type { CredentialQuery } from '../resources/accounts.ts'
-import { rowOf, timestamp } from '../schemas.ts'
+import { allGiven, type Conditions, rowOf, timestamp } from '../schemas.ts'
 
 export const EabCredential = z
   .strictObject({
@@ -102,8 +101,8 @@ export function insertCredential(tx: CommonQueryMethods, wanted: NewCredential):
     ON CONFLICT (kid) DO NOTHING RETURNING ${columns}`)
 }
 
-const textsOrNull = (texts: readonly string[] | undefined) =>
-  texts ? sql.fragment`${sql.array([...texts], 'text')}` : sql.fragment`NULL`
+export const textsOrNull = (texts: readonly string[] | undefined) =>
+  texts ? sql.fragment`${sql.array([...texts], 'text')}` : sql.fragment`NULL::text[]`
 
 const ofScope = (scope: Scope) => isInScope(sql.fragment`e`, scope)
 
@@ -188,18 +187,23 @@ export async function lockGrantsOfAccount(tx: CommonQueryMethods, accountId: str
   return true
 }
 
-const Cascade = z.object({
-  accounts: z.int(),
-  account_ids: z.array(z.string()),
-  authorizations: z.int(),
-  orders: z.int(),
-  certificates: z.int(),
-})
-type Cascade = z.infer<typeof Cascade>
-
 /** Each number is counted up to this. */
-export const MOST_COUNTED = 10_000
+const MOST_COUNTED = 10_000
 const SHOWN_ACCOUNTS = 100
+
+const counted = (what = '') => z.int().meta({ description: `${what}Counted up to ${MOST_COUNTED}.` })
+export const EabCascade = z
+  .strictObject({
+    accounts: counted(),
+    account_ids: z.array(z.uuid()).meta({ description: `The first ${SHOWN_ACCOUNTS}.` }),
+    authorizations: counted(),
+    orders: counted('Open ones. '),
+    certificates: counted('They stay valid. '),
+  })
+  .meta({ id: 'EabCascade' })
+
+const Cascade = rowOf(EabCascade)
+type Cascade = z.infer<typeof Cascade>
 
 /** Counts the rows that a revocation of the credential would change, and the certificates that would stay valid. */
 export function previewRevocation(db: CommonQueryMethods, id: string): Promise<Cascade> {

@@ -19,9 +19,9 @@ import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { ALL_ROWS, pageById, type ReadPage } from '../../store/list-page.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { authorization } from '../../store/status-sql.ts'
-import { accountNameMember } from '../account-names.ts'
 import { notRight } from '../admin-errors.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
+import { accountNameMember } from '../certificates/account-list.ts'
 import { rowOf, timestamp } from '../schemas.ts'
 
 /** @param wanted as typed */

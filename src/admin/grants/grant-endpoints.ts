@@ -1,22 +1,87 @@
-/** Grants to accounts and binding credentials: names and a CSR profile are given, taken back and shown. */
+/**
+ * `/allowed-identifiers`: what accounts may request where allowlists are enforced. Names and a CSR profile are given to
+ * accounts and binding credentials, taken back and shown.
+ */
 
+import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { requireFound } from '../../domain/admin-error.ts'
+import { notFound, requireFound } from '../../domain/admin-error.ts'
+import { type AllowedIdentifier as AllowedIdentifierValue, parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { scopeOf } from '../../domain/permissions.ts'
+import { boundedArray } from '../../shared/lib/bounded.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { newNamesAct } from '../approvals/acts.ts'
-import { accountExists } from '../certificates/account-list.ts'
+import { accountExists, namesOf } from '../certificates/account-list.ts'
 import type { ActMeans, AdminContext } from '../context.ts'
 import { credentialParams, requireCredential } from '../eab/credential-endpoints.ts'
 import { placeParameters, readByCursor } from '../pages.ts'
 import { csrProfileBody } from '../profiles/profile-endpoints.ts'
 import { CsrProfile, findProfileOfAccount, findProfileOfCredential } from '../profiles/profile-store.ts'
-import { uuid, withTimes } from '../schemas.ts'
-import { PlainIdentifier, pagesOfAccount, pagesOfCredential, readIdentifiers } from './allowed-identifiers.ts'
+import { line, uuid, whenSound, withTimes } from '../schemas.ts'
+import {
+  AllowedIdentifier,
+  createIdentifier,
+  findIdentifier,
+  type IdentifierWithSome,
+  PlainIdentifier,
+  pagesOfAccount,
+  pagesOfCredential,
+  pagesOfIdentifiers,
+  readIdentifiers,
+  removeIdentifier,
+} from './allowed-identifiers.ts'
 import * as grants from './grants.ts'
-import { IN_PERSON, networksWithoutChallenge } from './grants.ts'
-import { ChangedIdentifiers, IdentifierOutcomes, identifiersWith, outcomesBody } from './identifier-endpoints.ts'
+import { type IdentifierOutcome, IN_PERSON, networksWithoutChallenge, WITHDRAWALS } from './grants.ts'
 
+/** One statement for the accounts of all rows. */
+async function identifierBodies(db: CommonQueryMethods, rows: readonly IdentifierWithSome[]) {
+  const names = await namesOf(
+    db,
+    rows.flatMap(({ account_ids }) => account_ids),
+  )
+  return rows.map(
+    (row): z.input<typeof AllowedIdentifier> => ({
+      ...withTimes(row),
+      account_names: row.account_ids.map((id) => names.get(id) ?? null),
+    }),
+  )
+}
+
+/** The identifier with this id; none where there is none. */
+async function identifiersWith(db: CommonQueryMethods, id: string): Promise<AllowedIdentifierValue[]> {
+  const found = await findIdentifier(db, id)
+  return found ? [{ type: found.identifier_type, value: found.identifier_value }] : []
+}
+
+const MOST_CHANGED = 1_000
+const texts = () => boundedArray(line(255), MOST_CHANGED).optional()
+
+/** Changes for an account or a credential. */
+const ChangedIdentifiers = z
+  .strictObject({
+    allow: texts().meta({ description: 'Names, `*.name`, addresses, networks; missing identifiers are made.' }),
+    disallow: texts(),
+  })
+  .refine(({ allow = [], disallow = [] }) => allow.length + disallow.length > 0, {
+    error: "has neither 'allow' nor 'disallow'",
+    when: whenSound,
+  })
+
+const IdentifierOutcomes = z
+  .array(
+    z.strictObject({
+      identifier: z.string(),
+      outcome: z.enum(['allowed', ...WITHDRAWALS]).meta({
+        description: '`absent`: it was not allowed. `kept`: the credential of the account still grants it.',
+      }),
+    }),
+  )
+  .meta({ id: 'IdentifierOutcomes' })
+
+const outcomesBody = (outcomes: readonly IdentifierOutcome[]): z.input<typeof IdentifierOutcomes> =>
+  outcomes.map(({ identifier, outcome }) => ({ identifier: identifier.value, outcome }))
+
+const params = z.strictObject({ identifier_id: uuid() })
 const throughCredential = (description: string) => ({
   eab_credential_id: z.uuid().nullable().meta({ description }),
 })
@@ -157,7 +222,55 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
   unassignCsrProfileFromEab: profileOfCredential.delete('Takes it back. A profile of the account itself stays.'),
 })
 
-export const IDENTIFIER_GRANTS = endpointGroup('Allowed identifiers', {
+export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
+  listAllowedIdentifiers: endpoint({
+    route: 'GET /allowed-identifiers',
+    permission: 'administer',
+    summary: 'Lists all identifiers, the newest first.',
+    reply: { status: 200, schema: z.array(AllowedIdentifier) },
+    query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
+    async handle({ query: { value, ...place } }, { db, pages }) {
+      const parsed = value === undefined ? undefined : parseAllowedIdentifier(value)
+      if (parsed?.ok === false) return { body: [] }
+      const { rows, next } = await readByCursor(place, pages, pagesOfIdentifiers(db, parsed?.identifier))
+      return { body: await identifierBodies(db, rows), next }
+    },
+  }),
+  createAllowedIdentifier: endpoint({
+    route: 'POST /allowed-identifiers',
+    permission: 'administer',
+    summary: 'Makes an identifier: a name, `*.name` for a name and all below it, an address or a network.',
+    body: z.strictObject({ type: z.enum(['dns', 'ip']), value: line(255) }),
+    reply: { status: 201, schema: AllowedIdentifier },
+    errors: ['conflict'],
+    audit: 'identifier.create',
+    async handle({ body, author }, { audit }) {
+      const made = withTimes(await createIdentifier(audit, author, body))
+      return { body: { ...made, credential_kids: [], account_ids: [], account_names: [], more_accounts: false } }
+    },
+  }),
+  getAllowedIdentifier: endpoint({
+    route: 'GET /allowed-identifiers/{identifier_id}',
+    permission: 'administer',
+    summary: 'Shows one identifier.',
+    params,
+    reply: { status: 200, schema: AllowedIdentifier },
+    async handle({ params }, { db }) {
+      const found = await findIdentifier(db, params.identifier_id)
+      const [body] = await identifierBodies(db, found ? [found] : [])
+      if (!body) throw notFound('allowed identifier')
+      return { body }
+    },
+  }),
+  deleteAllowedIdentifier: endpoint({
+    route: 'DELETE /allowed-identifiers/{identifier_id}',
+    permission: 'administer',
+    summary: 'Deletes an identifier, and with it all its grants to accounts and credentials.',
+    params,
+    reply: { status: 204 },
+    audit: 'identifier.delete',
+    handle: ({ params, author }, { audit }) => withoutBody(removeIdentifier(audit, author, params.identifier_id)),
+  }),
   addAccountToIdentifier: nameOfAccount.put('Allows an identifier to an account itself.', {
     approval: async ({ params }, context) =>
       newNamesAct(accountNamed(params.account_id), await identifiersWith(context.db, params.identifier_id), context),

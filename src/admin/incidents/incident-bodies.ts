@@ -9,16 +9,16 @@ import { ACCOUNT_STATUSES, BULK_REVOCATION_STATUSES } from '../../domain/states.
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { createCrlStore, type PublishedCrl } from '../../store/crl-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { accountNameMember, withAccountName } from '../account-names.ts'
+import { accountNameMember, withAccountName } from '../certificates/account-list.ts'
 import type { AdminContext } from '../context.ts'
-import { filterOf } from '../filter-schemas.ts'
 import { INCIDENT_FILTERS } from '../resources/certificates.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
-import { left } from '../revocations/bulk-revocation-endpoints.ts'
+import { confirmCount, left } from '../revocations/bulk-revocation-endpoints.ts'
 import { countLeft, findJob, isAnyJobOpen, type RevocationJob } from '../revocations/bulk-revocation-store.ts'
 import { reason } from '../revocations/certificate-revocations.ts'
-import { line, time, timeOrNull, timestamp, whenSound } from '../schemas.ts'
+import { filterOf, line, time, timeOrNull, timestamp, whenSound } from '../schemas.ts'
 import {
+  Actions,
   countMails,
   findHits,
   findKeyAccount,
@@ -54,11 +54,9 @@ export const NewIncident = z
     filter: IncidentFilter,
     ...actions,
     remark,
-    confirm_count: z
-      .int()
-      .min(0)
-      .max(2_147_483_647)
-      .meta({ description: 'Unrevoked certificates that it concerns; another number is refused.' }),
+    confirm_count: confirmCount().meta({
+      description: 'Unrevoked certificates that it concerns; another number is refused.',
+    }),
   })
   .refine((one) => one.revoke || one.block_key || one.advise_renewal || one.tell_owners, {
     error: 'must choose something to do',
@@ -116,11 +114,7 @@ export const ownerBody = ({ account_id, owner, unrevoked, revoked, names }: Owne
 const summary = {
   id: z.uuid(),
   filter: z.record(z.string(), z.string()),
-  revoke: z.boolean(),
-  reason: z.int(),
-  block_key: z.boolean(),
-  advise_renewal: z.boolean(),
-  tell_owners: z.boolean(),
+  ...Actions.shape,
   certificates: z.int().meta({ description: 'Unrevoked ones that were confirmed.' }),
   job_id: z.uuid().nullable().meta({ description: 'The bulk revocation.' }),
   created_by: z.string(),

@@ -2,13 +2,13 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { readReport, UnreadableReport } from '../../domain/incident.ts'
 import { canonicalName } from '../../shared/protocol/identifier.ts'
-import { accountNameMember } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { bulkRevocationAct } from '../approvals/acts.ts'
+import { accountNameMember } from '../certificates/account-list.ts'
 import type { AdminContext } from '../context.ts'
 import { audienceOf, previewMail } from '../owner-mails.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
@@ -237,9 +237,8 @@ async function recognize(
   }
 }
 
-async function requireIncident(db: CommonQueryMethods, id: string) {
-  return (await findIncident(db, id)) ?? Promise.reject(notFound('incident'))
-}
+const requireIncident = async (db: CommonQueryMethods, id: string) =>
+  requireFound(await findIncident(db, id), 'incident')
 
 /** Certificates of the report that are read at once. */
 const PAGE = 500

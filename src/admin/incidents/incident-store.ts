@@ -5,7 +5,7 @@ import * as z from 'zod/v4'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { authorization } from '../../store/status-sql.ts'
-import { accountName } from '../account-names.ts'
+import { accountName } from '../certificates/account-list.ts'
 import { FIRST_ID, matching, nextWindow, RevocationFilter, type Window } from '../revocations/revocation-filter.ts'
 
 export const Actions = z.strictObject({
@@ -39,21 +39,8 @@ const None = z.object({})
 
 export function insertIncident(tx: CommonQueryMethods, one: Omit<Incident, 'created_at'>): Promise<Incident> {
   return tx.one(rowsOf(Incident)`
-    INSERT INTO incidents (${sql.join(
-      [
-        'id',
-        'filter',
-        'actions',
-        'certificates',
-        'issuers',
-        'job_id',
-        'advised',
-        'notifications',
-        'without_contact',
-        'created_by',
-      ].map((name) => sql.identifier([name])),
-      sql.fragment`, `,
-    )})
+    INSERT INTO incidents (id, filter, actions, certificates, issuers, job_id, advised, notifications, without_contact,
+                           created_by)
     VALUES (${one.id}, ${JSON.stringify(one.filter)}::jsonb, ${JSON.stringify(one.actions)}::jsonb, ${one.certificates},
             ${sql.array([...one.issuers], 'text')}, ${one.job_id}, ${one.advised},
             ${sql.array([...one.notifications], 'uuid')}, ${one.without_contact}, ${one.created_by})

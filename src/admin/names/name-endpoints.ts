@@ -4,12 +4,12 @@ import type { DatabasePool } from 'slonik'
 import * as z from 'zod/v4'
 import { explainFailure } from '../../domain/failure-advice.ts'
 import { scopeOf } from '../../domain/permissions.ts'
-import { renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
+import type { WindowPolicy } from '../../domain/renewal-window.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { coveringNames } from '../../domain/search-text.ts'
 import { parseCertId } from '../../shared/protocol/renewal-info.ts'
-import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../certificates/account-list.ts'
 import { windowsOf } from '../certificates/renewal-window-store.ts'
 import { limitOf, limitParameter } from '../pages.ts'
 import { certificateName, instantParameter, time, timestamp } from '../schemas.ts'
@@ -184,16 +184,19 @@ async function stateOf(db: DatabasePool, part: HistoryPart, policy: WindowPolicy
   ])
   const valid = latest.find(({ revoked_at, not_after }) => revoked_at === null && not_after > now)
   const words = failure && (await explained(db, failure))
+  const window = valid && (await windowsOf(db, [valid], policy, now)).get(valid.id)
   const owner = await withAccountName(db, { account_id: valid?.account_id ?? failure?.account_id ?? null })
   return {
-    certificate: valid
-      ? {
-          serial_number: valid.serial_number,
-          names: valid.names,
-          not_after: time(valid.not_after),
-          ...(await windowOf(db, valid, policy, now)),
-        }
-      : null,
+    certificate:
+      valid && window
+        ? {
+            serial_number: valid.serial_number,
+            names: valid.names,
+            not_after: time(valid.not_after),
+            window_start: time(window.start),
+            window_end: time(window.end),
+          }
+        : null,
     ...owner,
     last_failure:
       failure && words
@@ -207,17 +210,4 @@ async function stateOf(db: DatabasePool, part: HistoryPart, policy: WindowPolicy
           }
         : null,
   }
-}
-
-interface Dated {
-  id: string
-  not_before: Date
-  not_after: Date
-}
-
-async function windowOf(db: DatabasePool, { id, not_before, not_after }: Dated, policy: WindowPolicy, now: Date) {
-  const set = (await windowsOf(db, [id])).get(id) ?? { advice: undefined, upstream: undefined }
-  const times = { notBefore: not_before, notAfter: not_after, revokedAt: undefined }
-  const { start, end } = renewalWindow({ ...times, ...set }, policy, now)
-  return { window_start: time(start), window_end: time(end) }
 }

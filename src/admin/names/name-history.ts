@@ -16,8 +16,15 @@ import { STATUS_NOW } from '../../store/authorization-row.ts'
 import { type AccountFailure, Failure } from '../../store/event-statistics-store.ts'
 import { type Fragment, instant, isAccountInScope } from '../../store/list-page.ts'
 import { type CommonQueryMethods, columnsOf, constantSql, rowsOf, sql } from '../../store/slonik.ts'
-import { CertificateRow } from '../certificates/certificate-list.ts'
-import { derivedStatus, type ListedOrder, ListedOrderRow, listOrders, StoredFacts } from '../certificates/order-list.ts'
+import { BASIC_COLUMNS, BasicCertificate } from '../certificates/certificate-list.ts'
+import {
+  derivedStatus,
+  type ListedOrder,
+  ListedOrderRow,
+  listOrders,
+  ORDER_COLUMNS,
+  StoredFacts,
+} from '../certificates/order-list.ts'
 import { withName } from '../resources/certificates.ts'
 
 export type HistoryEntry = { at: Date; account_id: string | null } & (
@@ -113,7 +120,7 @@ function foundIn(evidence: Readonly<Record<string, unknown>>) {
 const isBefore = (at: Fragment, before: Date | undefined): Fragment =>
   before ? sql.fragment`${at} < ${instant(before)}` : sql.fragment`${at} IS NOT NULL`
 
-const Certificate = CertificateRow.omit({ issuer_fingerprint: true, fingerprint: true }).extend({
+const Certificate = BasicCertificate.extend({
   /** When the event happened that was asked for. */
   at: z.date(),
   /** The certID that its order has named (RFC 9773 §5). */
@@ -132,8 +139,7 @@ export function certificatesOfNames(
 ): Promise<readonly NamedCertificate[]> {
   const at = by === 'revoked_at' ? REVOKED : sql.fragment`c.${sql.identifier([by])}`
   return db.any(rowsOf(Certificate)`
-    SELECT c.id, c.account_id, c.order_id, encode(c.serial_number, 'hex') AS serial_number, c.names, c.not_before, c.not_after,
-           c.issued_at, c.revoked_at, ${at} AS at, c.revocation_reason, (SELECT replaces FROM orders WHERE id = c.order_id) AS replaces
+    SELECT ${BASIC_COLUMNS}, ${at} AS at, (SELECT replaces FROM orders WHERE id = c.order_id) AS replaces
       FROM (SELECT * FROM certificates c WHERE c.names && ${sql.array([...names], 'text')} OFFSET 0) c
      WHERE ${isBefore(at, before)} AND ${isAccountInScope(sql.fragment`c.account_id`, scope)}
      ORDER BY ${at} DESC, c.id DESC LIMIT ${limit}`)
@@ -194,7 +200,7 @@ async function ordersOfNames(
 /** orders_pkey */
 const ordersByIds = (db: CommonQueryMethods, ids: readonly string[], scope: Scope) =>
   db.any(rowsOf(ListedOrderRow)`
-    SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
+    SELECT ${ORDER_COLUMNS}
       FROM orders o ${derivedStatus} WHERE o.id = ANY (${sql.array([...ids], 'uuid')})
        AND ${isAccountInScope(sql.fragment`o.account_id`, scope)}`)
 

@@ -10,15 +10,14 @@ import { boundedArray } from '../../shared/lib/bounded.ts'
 import { lowestUuidv7, uuidv7 } from '../../shared/lib/uuid.ts'
 import { insertNotifications } from '../../store/notification-store.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../certificates/account-list.ts'
 import type { AdminContext } from '../context.ts'
-import { parametersOf } from '../filter-schemas.ts'
 import { limitOf, limitParameter, type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
 import { pick } from '../resources/filter.ts'
 import { NOTIFICATION_FILTERS } from '../resources/operation.ts'
-import { rowOf, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
+import { parametersOf, rowOf, timestamp, uuid, whenSound, withTimes } from '../schemas.ts'
 import type { SignedIn } from '../users/sign-in.ts'
 import { requireUser } from '../users/users.ts'
 
@@ -212,6 +211,9 @@ type ListedNotification = z.infer<typeof Listed>
 const WithBody = rowOf(NotificationWithBody.omit({ account_name: true }))
 type NotificationWithBody = z.infer<typeof WithBody>
 
+const columns = sql.fragment`
+  id, notification_type, recipient, subject, status, account_id, error_detail, retry_count, created_at, sent_at`
+
 /** An error without addresses, and cut: it is the same for all recipients. */
 const cause = sql.fragment`left(regexp_replace(coalesce(error_detail, ''), '<?[^[:space:]<>]+@[^[:space:]<>]+>?', '…', 'g'), 200)`
 
@@ -242,15 +244,12 @@ function listNotifications(
   const ofStatus = status === 'failed' ? hasFailed : other
   const condition = ofCause ? sql.fragment`${ofStatus} AND ${isOfCause(ofCause)}` : ofStatus
   return db.any(rowsOf(Listed)`
-    SELECT id, notification_type, recipient, subject, status, account_id, error_detail, retry_count, created_at, sent_at
-      FROM notifications WHERE ${condition} ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`)
+    SELECT ${columns} FROM notifications WHERE ${condition} ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`)
 }
 
 function findNotification(db: CommonQueryMethods, id: string): Promise<NotificationWithBody | null> {
   return db.maybeOne(rowsOf(WithBody)`
-    SELECT id, notification_type, recipient, subject, status, account_id, error_detail, retry_count, created_at, sent_at,
-           body_text, body_html
-      FROM notifications WHERE id = ${id}`)
+    SELECT ${columns}, body_text, body_html FROM notifications WHERE id = ${id}`)
 }
 
 /** These failed mails are queued again: the named ones, all of one cause, or all. */

@@ -1,30 +1,36 @@
-/** `/overview`: what administrators look at first. */
+/** `/overview`: what administrators look at first. Its numbers are one statement, each along an index and up to a bound. */
 
+import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { ALARM_CODES, alarmsOf, EMERGENCY_SHOWN_DAYS, type InstanceState } from '../../domain/alarms.ts'
+import { OPEN_OUTCOMES } from '../../domain/decision.ts'
 import { FAILURE_KINDS } from '../../domain/event.ts'
-import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
-import { formatName } from '../../shared/pki/name.ts'
+import { NEVER_SENT, type NotificationStatus } from '../../domain/notification.ts'
 import { readWorkers } from '../../store/background-run-store.ts'
 import { type HourlyCount, listRaisedAlarms, readEventCounts } from '../../store/event-statistics-store.ts'
-import { queriesOf } from '../../store/slonik.ts'
+import type { Fragment } from '../../store/list-page.ts'
+import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { countEmergencies } from '../audit/audit-store.ts'
+import { linkOf } from '../certificates/certificate-details.ts'
 import { EXPIRY_DAYS } from '../certificates/expiry-endpoints.ts'
 import type { AdminContext } from '../context.ts'
-import { time, timeOrNull, timestamp } from '../schemas.ts'
+import { time, timeOrNull, timestamp, withTimes } from '../schemas.ts'
 import { Crls, crlsBody, readCrlStatus } from './crl-endpoints.ts'
 import { issuersOf, type OtherCa, readOtherCas } from './issuer-endpoints.ts'
 import {
-  HOURS,
-  MOST_COUNTED,
-  type OverviewNumbers,
-  readLastDeadLetters,
-  readLastMail,
-  readOverviewNumbers,
-} from './overview-store.ts'
-import { Maintenance, maintenanceBody, Signing, signingBody, switchPositions } from './switch-endpoints.ts'
-import { Backlog, backlogBody } from './worker-endpoints.ts'
+  Backlog,
+  backlogBody,
+  Maintenance,
+  maintenanceBody,
+  Signing,
+  signingBody,
+  switchPositions,
+} from './operation-endpoints.ts'
+
+/** Each number is counted up to this. */
+const MOST_COUNTED = 10_000
+const HOURS = 24
 
 const upTo = (what: string) => z.int().meta({ description: `${what} Counted up to ${MOST_COUNTED}.` })
 
@@ -218,19 +224,12 @@ const moreOf = ({ failures_kept, notifications_failed, dead_letters }: OverviewN
   dead_letters: dead_letters >= MOST_COUNTED,
 })
 
-const otherCaBody = ({ backend, fingerprint, last_issued_at, open, failures }: OtherCa) => ({
-  backend,
-  issuer: fingerprint,
-  last_issued_at: timeOrNull(last_issued_at),
-  open,
-  failures,
-})
+const otherCaBody = ({ certificate: _, fingerprint: issuer, ...others }: OtherCa) => ({ ...withTimes(others), issuer })
 
-function issuerBody({ id, certificate, notAfter }: InstanceState['issuers'][number]) {
-  const der = Buffer.from(certificate)
-  const subject = formatName(parseCertificate(der).tbs.subject)
-  return { id, subject, fingerprint: fingerprintSha256(der), not_after: time(notAfter) }
-}
+const issuerBody = ({ id, certificate }: InstanceState['issuers'][number]) => ({
+  id,
+  ...linkOf(Buffer.from(certificate)),
+})
 
 const expiringOf = ({ expiring, counted_until: until, now }: OverviewNumbers) =>
   EXPIRY_DAYS.map((days, index) => ({
@@ -241,3 +240,99 @@ const expiringOf = ({ expiring, counted_until: until, now }: OverviewNumbers) =>
 
 const sumOf = (counts: readonly HourlyCount[], kind: string) =>
   counts.reduce((sum, count) => (count.kind === kind ? sum + count.events : sum), 0)
+
+const WAITING: NotificationStatus = 'pending'
+const FAILED: NotificationStatus = 'failed'
+
+const Numbers = z.object({
+  /** Unrevoked certificates that end within `EXPIRY_DAYS`, in that order. */
+  expiring: z.array(z.int()),
+  /** The end of the last certificate that was counted; null when all were. */
+  counted_until: z.date().nullable(),
+  revoked: z.int(),
+  validations: z.int(),
+  oldest_validation_seconds: z.int(),
+  notifications_waiting: z.int(),
+  notifications_failed: z.int(),
+  dead_letters: z.int(),
+  failures_kept: z.int(),
+  behind_since: z.date().nullable(),
+  lost_decisions: z.int(),
+  first_hour: z.date(),
+  now: z.date(),
+})
+type OverviewNumbers = z.infer<typeof Numbers>
+
+/** Events are counted by the hour. */
+const FIRST_HOUR = sql.fragment`(date_trunc('hour', now(), 'UTC') - make_interval(hours => ${HOURS - 1}))`
+
+const endingWithin = (days: number) =>
+  sql.fragment`(count(*) FILTER (WHERE revoked_at IS NULL AND not_after < now() + make_interval(days => ${days})))::integer`
+
+const counted = (rows: Fragment) => sql.fragment`(SELECT count(*)::integer FROM (${rows} LIMIT ${MOST_COUNTED}) n)`
+
+/** certificates_not_after, crl_changes, authorizations_validating, notifications_status, event_dead_letters_age, account_failures_time. */
+function readOverviewNumbers(db: CommonQueryMethods): Promise<OverviewNumbers> {
+  const longest = EXPIRY_DAYS.at(-1) as number
+  return db.one(rowsOf(Numbers)`
+    SELECT now() AS now, ${FIRST_HOUR} AS first_hour, (SELECT min(behind_since) FROM signer_marks) AS behind_since, e.expiring, e.counted_until, v.validations, v.oldest_validation_seconds,
+           (SELECT coalesce(sum(changes), 0)::integer FROM crl_changes) AS revoked,
+           ${counted(sql.fragment`SELECT FROM notifications WHERE status = ${WAITING}`)} AS notifications_waiting,
+           ${counted(sql.fragment`SELECT FROM notifications WHERE status = ${FAILED} AND notification_type <> ${NEVER_SENT}`)}
+             AS notifications_failed,
+           ${counted(sql.fragment`SELECT FROM event_dead_letters`)} AS dead_letters,
+           ${counted(sql.fragment`SELECT FROM account_failures WHERE occurred_at >= ${FIRST_HOUR}`)} AS failures_kept,
+           ${counted(sql.fragment`
+             SELECT FROM lost_decisions WHERE outcome = ANY (${sql.array(OPEN_OUTCOMES, 'text')}) AND accepted_at IS NULL`)}
+             AS lost_decisions
+      FROM (SELECT ARRAY[${sql.join(EXPIRY_DAYS.map(endingWithin), sql.fragment`, `)}] AS expiring,
+                   CASE WHEN count(*) = ${MOST_COUNTED} THEN max(not_after) END AS counted_until
+              FROM (SELECT not_after, revoked_at FROM certificates
+                     WHERE not_after > now() AND not_after < now() + make_interval(days => ${longest})
+                     ORDER BY not_after LIMIT ${MOST_COUNTED}) c) e,
+           (SELECT count(*)::integer AS validations,
+                   greatest(0, coalesce(extract(epoch FROM now() - min(validating_since)), 0))::integer
+                     AS oldest_validation_seconds
+              FROM (SELECT validating_since FROM authorizations
+                     WHERE validating_by IS NOT NULL LIMIT ${MOST_COUNTED}) a) v`)
+}
+
+const Mail = z
+  .object({
+    sent_at: z.date().nullable(),
+    failed_at: z.date().nullable(),
+    failing_since: z.date().nullable(),
+    error: z.string().nullable(),
+  })
+  .transform(({ failed_at, error, ...mail }) => ({
+    ...mail,
+    failure: failed_at && withTimes({ at: failed_at, error: error ?? '' }),
+  }))
+
+/**
+ * Reads what the mail server answered last, to a new mail or to a repeated one. Before its first attempt, a release has no
+ * row.
+ */
+function readLastMail(db: CommonQueryMethods) {
+  // notifications_status, from its end
+  return db.one(rowsOf(Mail)`
+    SELECT coalesce(m.sent_at, (SELECT n.sent_at FROM notifications n WHERE status = 'sent' ORDER BY id DESC LIMIT 1)) AS sent_at,
+           m.failed_at, m.failing_since, m.error
+      FROM (SELECT) one LEFT JOIN mail_attempts m ON true`)
+}
+
+const DeadLetter = z
+  .object({ consumer: z.string(), at: z.date(), error: z.string() })
+  .transform(({ consumer, ...last }) => ({ consumer, failure: withTimes(last) }))
+
+/** More than a service has consumers. */
+const MOST_LOOKED_AT = 1_000
+
+/** The last undelivered event of each consumer. event_dead_letters_age, from its end. */
+function readLastDeadLetters(db: CommonQueryMethods) {
+  return db.any(rowsOf(DeadLetter)`
+    SELECT DISTINCT ON (consumer) consumer, failed_at AS at, left(error, 200) AS error
+      FROM (SELECT consumer, failed_at, error FROM event_dead_letters
+             ORDER BY failed_at DESC LIMIT ${MOST_LOOKED_AT}) d
+     ORDER BY consumer, failed_at DESC`)
+}

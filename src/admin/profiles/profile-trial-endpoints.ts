@@ -1,21 +1,26 @@
-/** `/csr-profiles/…/validate` and `/csr-profiles/check`: what a request would violate, and whom a profile would refuse. */
+/**
+ * `/csr-profiles/…/validate` and `/csr-profiles/check`: what a request would violate, and whom a profile would refuse.
+ *
+ * The check is tried on issued certificates: each has the names and the key of its CSR. Usages and subject do not come from
+ * there (docs/decisions/certificate-content.md), and of the common names it has at most one.
+ */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import * as z from 'zod/v4'
 import { notFound, requireFound } from '../../domain/admin-error.ts'
 import { certifiedNames } from '../../domain/csr-check.ts'
-import { asksForHistory, type CsrProfile, csrProfileViolations } from '../../domain/csr-profile.ts'
-import { csrFactsOf, knowablePart, newestWithinAnswer, UNKNOWABLE } from '../../domain/profile-check.ts'
+import { asksForHistory, type CsrFacts, type CsrProfile, csrProfileViolations } from '../../domain/csr-profile.ts'
 import { hashSpki } from '../../shared/pki/algorithms.ts'
-import { parseCertificate } from '../../shared/pki/certificate.ts'
+import { parseCertificate, type TbsCertificate } from '../../shared/pki/certificate.ts'
 import { type Csr, CsrError, parseCsr } from '../../shared/pki/csr.ts'
+import { commonNamesOf, formatName } from '../../shared/pki/name.ts'
 import { HISTORY_ANSWERS, type IssuanceHistory, type IssuanceHistoryQuery } from '../../store/account-rules-store.ts'
 import { ALL_ROWS } from '../../store/list-page.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
-import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { notRight } from '../admin-errors.ts'
+import { accountNameMember, withAccountNames } from '../certificates/account-list.ts'
 import { uuid } from '../schemas.ts'
 import { ProfileData, profileOf } from './csr-profile-data.ts'
 import type { HistoryIndexes } from './history-indexes.ts'
@@ -270,4 +275,53 @@ function listIssuedLately(
       FROM (SELECT * FROM certificates ORDER BY id DESC LIMIT ${profileId === undefined ? limit : LOOKED_THROUGH}) c
      WHERE c.account_id IS NOT NULL AND length(c.der) > 0 AND ${concerned}
      ORDER BY c.id DESC LIMIT ${limit}`)
+}
+
+/** Fields that a certificate cannot answer, with the reason. */
+const UNKNOWABLE: Readonly<Record<string, string>> = {
+  authorized_signature_algorithms: 'a certificate does not show how its CSR was signed',
+  authorized_key_usages: 'the usages of a certificate are those of its CA profile',
+  authorized_extended_key_usages: 'the usages of a certificate are those of its CA profile',
+  common_name_minimum: 'a certificate has no common name when none of those in its CSR fits',
+  subject_regex: 'the subject of a certificate is not the one of its CSR',
+  renewal_window_days: 'it depends on when the next certificate is ordered',
+}
+
+/** The profile without the demands that a certificate cannot answer. */
+function knowablePart(profile: CsrProfile): CsrProfile {
+  const { commonNames, subjectPattern: _, ...rest } = profile
+  delete rest.authorizedSignatureAlgorithms
+  delete rest.authorizedKeyUsages
+  delete rest.authorizedExtendedKeyUsages
+  return { ...rest, commonNames: { minimum: 0, maximum: commonNames.maximum } }
+}
+
+/** The facts of the CSR, as far as its certificate shows them. */
+function csrFactsOf(tbs: TbsCertificate): CsrFacts {
+  return {
+    spki: tbs.spki,
+    commonNames: commonNamesOf(tbs.subject),
+    subjectText: formatName(tbs.subject),
+    subjectAltNames: [...tbs.subjectAltNames],
+    signatureAlgorithm: undefined,
+    signatureAlgorithmOid: '',
+    keyUsages: undefined,
+    extendedKeyUsages: undefined,
+  }
+}
+
+/** Characters of names and sentences: a page of them, and the answer stays below 64 KB. */
+const MAX_ANSWER = 48_000
+
+/** The examples that fit in an answer; one with thousands of names does not keep the others out. */
+export function newestWithinAnswer<
+  T extends { certificate: { names: readonly string[] }; violations: readonly string[] },
+>(newestFirst: readonly T[]): T[] {
+  let characters = 0
+  return newestFirst.filter(({ certificate: { names }, violations }) => {
+    const { length } = JSON.stringify([names, violations])
+    if (characters + length > MAX_ANSWER) return false
+    characters += length
+    return true
+  })
 }

@@ -1,7 +1,7 @@
 /** `/backend-revocations`: revocations that another CA has not confirmed, seen and given up. */
 
 import * as z from 'zod/v4'
-import { notFound } from '../../domain/admin-error.ts'
+import { requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { parseCertificate, serialNumberHex } from '../../shared/pki/certificate.ts'
@@ -68,8 +68,7 @@ export const BACKEND_REVOCATIONS = endpointGroup('Certificates', {
 /** The CA is asked no more; our own records stay. @throws AdminError not_found */
 function giveUp(audit: AuditLog, author: Actor, certificateId: string): Promise<void> {
   return audit.transaction(author, async (tx, note) => {
-    const backend = await giveUpBackendRevocation(queriesOf(tx), certificateId)
-    if (backend === undefined) throw notFound('revocation')
+    const backend = requireFound(await giveUpBackendRevocation(queriesOf(tx), certificateId), 'revocation')
     note('backend.revocation_given_up', { certificate_id: certificateId, backend })
   })
 }

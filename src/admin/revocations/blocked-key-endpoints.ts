@@ -2,14 +2,14 @@
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import * as z from 'zod/v4'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { ALL_ROWS, type ListPage, readPage, unbounded } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
-import { fingerprint, time, timestamp } from '../schemas.ts'
+import { placeParameters, readAtPlace } from '../pages.ts'
+import { fingerprint, timestamp, withTimes } from '../schemas.ts'
 
 const BlockedKey = z
   .strictObject({
@@ -28,9 +28,9 @@ const Key = z.object({
 })
 type BlockedKeyRow = z.infer<typeof Key>
 
-function keyBody({ spki_sha256, blocked_at, certificate_id, by_administrator }: BlockedKeyRow) {
-  const source = certificate_id ? 'revocation' : by_administrator ? 'administrator' : 'file'
-  return { spki_sha256, source, certificate_id, blocked_at: time(blocked_at) } as const
+function keyBody({ by_administrator, ...key }: BlockedKeyRow) {
+  const source = key.certificate_id ? 'revocation' : by_administrator ? 'administrator' : 'file'
+  return { ...withTimes(key), source } as const
 }
 
 export const BLOCKED_KEYS = endpointGroup('Blocked keys', {
@@ -38,18 +38,11 @@ export const BLOCKED_KEYS = endpointGroup('Blocked keys', {
     route: 'GET /blocked-keys',
     permission: 'read',
     summary: 'Lists blocked keys, the newest first.',
-    query: z.strictObject({
-      ...placeParameters(),
-      cursor: z
-        .union([z.literal(''), fingerprint()], {
-          error: "must be empty for the first page, or taken from a page's Link",
-        })
-        .optional(),
-    }),
+    query: z.strictObject(placeParameters(fingerprint())),
     reply: { status: 200, schema: z.array(BlockedKey) },
     async handle({ query }, { db, pages }) {
-      const page = await readPageOf((after, limit) => listBlockedKeys(db, after, limit), pageRequest(query, pages))
-      return { body: page.rows.map(keyBody), next: nextOf(page) }
+      const { rows, next } = await readAtPlace(query, pages, (after, limit) => listBlockedKeys(db, after, limit))
+      return { body: rows.map(keyBody), next }
     },
   }),
   blockKey: endpoint({
@@ -88,8 +81,7 @@ function block(audit: AuditLog, actor: Actor, hash: string): Promise<BlockedKeyR
 
 function unblock(audit: AuditLog, actor: Actor, hash: string): Promise<void> {
   return audit.transaction(actor, async (tx, note) => {
-    const found = await findBlockedKey(tx, hash)
-    if (!found) throw notFound('blocked key')
+    const found = requireFound(await findBlockedKey(tx, hash), 'blocked key')
     if (!found.by_administrator && found.certificate_id === null)
       throw new AdminError('conflict', 'security.blocked_keys_file lists this key; take it out there')
     await deleteBlock(tx, hash)

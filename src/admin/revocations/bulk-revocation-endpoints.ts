@@ -6,12 +6,17 @@ import { AdminError } from '../../domain/admin-error.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { bulkRevocationAct } from '../approvals/acts.ts'
-import { filterOf } from '../filter-schemas.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
 import { REVOCATION_FILTERS } from '../resources/certificates.ts'
-import { time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
+import { filterOf, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
 import { dryRun } from './bulk-revocation-steps.ts'
-import { countLeft, listJobs, listResults, type RevocationJob } from './bulk-revocation-store.ts'
+import {
+  BulkRevocationCertificate,
+  countLeft,
+  listJobs,
+  listResults,
+  type RevocationJob,
+} from './bulk-revocation-store.ts'
 import { requireJob } from './bulk-revocations.ts'
 import { reason } from './certificate-revocations.ts'
 
@@ -51,6 +56,7 @@ const facts = {
   obstacle: z.string().nullable().meta({ description: 'Why it does not get on; it is tried again.' }),
 }
 const BulkRevocation = z.strictObject(facts).meta({ id: 'BulkRevocation' })
+export const confirmCount = () => z.int().min(0).max(2_147_483_647)
 export const left = z
   .int()
   .nullable()
@@ -93,16 +99,6 @@ const params = z.strictObject({ job_id: uuid() })
 /** Less than the 30 s that clients wait. */
 const WAIT_MS = 25_000
 
-const BulkRevocationCertificate = z
-  .strictObject({
-    certificate_id: z.uuid(),
-    serial_number: z.string(),
-    names: z.array(z.string()).meta({ description: 'Empty when the certificate is no longer stored.' }),
-    account_id: z.uuid().nullable(),
-    outcome: z.string().nullable().meta({ description: 'Null until its turn; then revoked, or why not.' }),
-  })
-  .meta({ id: 'BulkRevocationCertificate' })
-
 export const BULK_REVOCATIONS = endpointGroup('Certificates', {
   bulkRevoke: endpoint({
     route: 'POST /certificates/bulk-revoke',
@@ -113,7 +109,7 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
       filter: Filter,
       reason: reason().default(0),
       dry_run: z.boolean().default(false).meta({ description: 'Counts and changes nothing.' }),
-      confirm_count: z.int().min(0).max(2_147_483_647).optional().meta({
+      confirm_count: confirmCount().optional().meta({
         description: 'More certificates are not revoked; needed above admin_api.bulk_revoke_confirm_above.',
       }),
       wait: z.boolean().default(true).meta({ description: 'False answers before the job has ended.' }),

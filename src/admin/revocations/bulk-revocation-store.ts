@@ -9,6 +9,7 @@ import type { Actor } from '../../domain/administrator.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { bulkRevocation } from '../../store/status-sql.ts'
+import { rowOf } from '../schemas.ts'
 import { FIRST_ID, matching, RevocationFilter, type Window } from './revocation-filter.ts'
 
 /** Follows a status: the job is under way. */
@@ -195,13 +196,17 @@ const Left = z.object({ certificates: z.int() })
 
 const ONLY = { all: sql.fragment`true`, failed: sql.fragment`b.outcome IS NOT NULL`, left: isLeft } as const
 
-const Result = z.object({
-  certificate_id: z.string(),
-  serial_number: z.string(),
-  names: z.array(z.string()),
-  account_id: z.string().nullable(),
-  outcome: z.string().nullable(),
-})
+export const BulkRevocationCertificate = z
+  .strictObject({
+    certificate_id: z.uuid(),
+    serial_number: z.string(),
+    names: z.array(z.string()).meta({ description: 'Empty when the certificate is no longer stored.' }),
+    account_id: z.uuid().nullable(),
+    outcome: z.string().nullable().meta({ description: 'Null until its turn; then revoked, or why not.' }),
+  })
+  .meta({ id: 'BulkRevocationCertificate' })
+
+const Result = rowOf(BulkRevocationCertificate)
 
 /** In the order in which they are revoked. */
 export async function listResults(

@@ -5,7 +5,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { AdminError, requireFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { withoutSession } from '../../domain/approval.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
@@ -118,10 +118,8 @@ export class BulkRevocations {
     return this.#options.audit.transaction(author, async (tx, note) => {
       const job = await cancelJob(tx, id)
       if (!job) {
-        const ended = await findJob(tx, id)
-        throw ended
-          ? new AdminError('conflict', `the bulk revocation has ended already: it is ${ended.status}`)
-          : notFound('bulk revocation')
+        const { status } = await requireJob(tx, id)
+        throw new AdminError('conflict', `the bulk revocation has ended already: it is ${status}`)
       }
       noteEnd(note, job)
       return job
@@ -217,7 +215,7 @@ export async function recordJob(
 }
 
 export async function requireJob(db: CommonQueryMethods, id: string): Promise<RevocationJob> {
-  return (await findJob(db, id)) ?? Promise.reject(notFound('bulk revocation'))
+  return requireFound(await findJob(db, id), 'bulk revocation')
 }
 
 const FINAL: readonly BulkRevocationStatus[] = finalStatuses(BULK_REVOCATION)

@@ -1,4 +1,7 @@
-/** `/certificates/{serial}/revoke`: one certificate is revoked, also one that the database has lost. */
+/**
+ * `/certificates/{serial}/revoke` and `/certificates/revoke-from-crl`: one certificate is revoked, or all that a CRL of one of
+ * our issuers lists; also certificates that the database has lost.
+ */
 
 import * as z from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
@@ -9,8 +12,10 @@ import { ADMINISTRATORS_REASONS, KEY_COMPROMISE, revocationReasonName } from '..
 import type { NoteRevocations } from '../../services/reconcile/revocation-notes.ts'
 import type { RevocationEvents } from '../../services/revocation.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import { hashSpki } from '../../shared/pki/algorithms.ts'
-import { parseCertificate } from '../../shared/pki/certificate.ts'
+import { hashSpki, readAlgorithmIdentifier, verifySignature } from '../../shared/pki/algorithms.ts'
+import { parseCertificate, serialNumberHex } from '../../shared/pki/certificate.ts'
+import { DerError, readSingle, TAG } from '../../shared/pki/der.ts'
+import { TbsCertListReader } from '../../shared/pki/tbs-cert-list-reader.ts'
 import { listIssuers, recordUnseen } from '../../store/certificate-import.ts'
 import { revokeCertificate } from '../../store/certificate-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
@@ -30,6 +35,17 @@ export const reason = () =>
   z.int().refine((code) => ADMINISTRATORS_REASONS.includes(code), {
     error: `must be one of ${ADMINISTRATORS_REASONS.join(', ')} (CRLReason, RFC 5280)`,
   })
+
+/** No larger body is allowed (`admin_api.max_body_bytes`). */
+const MOST_OF_A_CRL = 4_194_304
+
+const CrlOutcome = z.strictObject({
+  entries: z.int(),
+  revoked: z.int().meta({ description: 'Revoked now.' }),
+  recorded: z.int().meta({ description: 'Revoked now, and unknown before.' }),
+  known: z.int().meta({ description: 'Revoked before.' }),
+})
+type CrlOutcome = z.infer<typeof CrlOutcome>
 
 export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
   revokeCertificate: endpoint({
@@ -64,10 +80,22 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
       return { body: await certificateBody({ db, policy }, revoked) }
     },
   }),
+  revokeFromCrl: endpoint({
+    route: 'POST /certificates/revoke-from-crl',
+    permission: 'operate',
+    summary: 'Revokes all certificates that a CRL of one of our issuers lists, even those missing from the database.',
+    body: z.strictObject({ crl: z.base64('must be base64').max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
+    reply: { status: 200, schema: CrlOutcome },
+    errors: ['conflict'],
+    audit: 'certificate.bulk_revoke',
+    handle: async ({ body, author }, { audit, events, noteRevocations: note }) => ({
+      body: await revokeListed({ audit, note, events: events.certificates }, author, Buffer.from(body.crl, 'base64')),
+    }),
+  }),
 })
 
 /** Where revocations are written down and told. */
-export interface Means {
+interface Means {
   audit: AuditLog
   note: NoteRevocations
   events: RevocationEvents
@@ -116,14 +144,14 @@ export async function revokeBySerial(
   return revoked
 }
 
-export const subjectOf = ({ id, account_id, serial_number }: FoundCertificate) => ({
+const subjectOf = ({ id, account_id, serial_number }: FoundCertificate) => ({
   id,
   accountId: account_id ?? undefined,
   serialNumber: serial_number,
 })
 
 /** @returns the key it has blocked, if any; false when the certificate was revoked already */
-export async function revokeOne(
+async function revokeOne(
   tx: Transaction,
   { id, der }: FoundCertificate,
   { reason, revokedAt }: WantedRevocation,
@@ -163,7 +191,7 @@ const issuerWith = (issuers: readonly IssuerCertificate[], wanted: string) =>
 const hexOf = (issuer: KnownIssuer | undefined) => (issuer?.fingerprints ?? []).map((each) => each.toString('hex'))
 
 /** Looks under all certificates of the issuer, since a list has a serial number once. */
-export async function findOrRecord(tx: Transaction, serialNumber: string, issuer: KnownIssuer, notAfter?: Date) {
+async function findOrRecord(tx: Transaction, serialNumber: string, issuer: KnownIssuer, notAfter?: Date) {
   const { tbs, fingerprints: issuerFingerprints } = issuer
   const find = () => findCertificatesBySerial(tx, serialNumber, undefined, hexOf(issuer))
   const [found] = await find()
@@ -174,4 +202,77 @@ export async function findOrRecord(tx: Transaction, serialNumber: string, issuer
     throw new AdminError('conflict', `the certificate ${serialNumber} is just being issued; try again`)
   const [recorded = null] = await find()
   return { certificate: await known(tx, recorded), isUnseen: true }
+}
+
+/** All entries of a list that one of our issuers has signed, after the loss of a database. */
+async function revokeListed(
+  { audit, note: noteAtSigner, events }: Means,
+  actor: Actor,
+  der: Buffer,
+): Promise<CrlOutcome> {
+  const revoked: { certificate: FoundCertificate; reason: number }[] = []
+  const outcome = await audit.transaction(actor, async (tx, note) => {
+    const crl = readOwnCrl(der, await listIssuers(queriesOf(tx)))
+    const counts = { entries: crl.entries.length, revoked: 0, recorded: 0, known: 0 }
+    for (const { serialNumber, reason, revokedAt } of crl.entries) {
+      const { certificate, isUnseen } = await findOrRecord(tx, serialNumber, crl.issuer)
+      const isNew = (await revokeOne(tx, certificate, { reason, revokedAt })) !== false
+      counts[!isNew ? 'known' : isUnseen ? 'recorded' : 'revoked'] += 1
+      if (isNew) revoked.push({ certificate, reason })
+    }
+    if (revoked.length > 0)
+      note('certificate.bulk_revoke', {
+        crl_number: crl.number,
+        issuer: crl.issuer.fingerprints[0].toString('hex'),
+        ...counts,
+      })
+    return counts
+  })
+  await noteAtSigner(revoked.map(({ certificate }) => certificate.id))
+  for (const { certificate, reason } of revoked) events.revoked(subjectOf(certificate), reason)
+  return outcome
+}
+
+/** A CRL that one of our issuers has signed (RFC 5280 §5.1), read as a whole. */
+interface OwnCrl {
+  issuer: KnownIssuer
+  /** Decimal; undefined where the list has none. */
+  number: string | undefined
+  entries: { serialNumber: string; revokedAt: Date; reason: number }[]
+}
+
+/** @throws AdminError invalid_request */
+function readOwnCrl(der: Buffer, issuers: readonly IssuerCertificate[]): OwnCrl {
+  try {
+    const list = readSingle(der, TAG.sequence, 'CertificateList')
+    const tbs = list.any()
+    const { algorithm } = readAlgorithmIdentifier(list)
+    const signature = list.bitStringOctets()
+    list.finish('CertificateList')
+    const { issuerDer, number, entries } = readList(tbs)
+    const issuer = findIssuer(
+      issuers,
+      ({ subjectDer, spki }) => subjectDer.equals(issuerDer) && verifySignature(algorithm, tbs, spki, signature),
+    )
+    if (!issuer) throw new AdminError('invalid_request', 'no issuer of this database has signed this CRL')
+    return { issuer, number, entries }
+  } catch (error) {
+    if (error instanceof DerError) throw new AdminError('invalid_request', `this is no CRL: ${error.message}`)
+    throw error
+  }
+}
+
+function readList(tbs: Buffer): Pick<OwnCrl, 'number' | 'entries'> & { issuerDer: Buffer } {
+  const entries: OwnCrl['entries'] = []
+  let issuerDer: Buffer = Buffer.alloc(0)
+  const reader = new TbsCertListReader({
+    header: (header) => {
+      issuerDer = header.issuerDer
+    },
+    entry: ({ serialNumber, revokedAt, reason = 0 }) =>
+      entries.push({ serialNumber: serialNumberHex(serialNumber), revokedAt: revokedAt.at, reason }),
+  })
+  reader.push(tbs)
+  const { number } = reader.finish()
+  return { issuerDer, number: number && BigInt(`0x${number.toString('hex')}`).toString(), entries }
 }

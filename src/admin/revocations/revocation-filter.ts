@@ -11,8 +11,8 @@ import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
 import { hasIndex } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import { CONDITIONS, hasSuffix, issuedAfter } from '../certificates/certificate-filter.ts'
-import { allGiven, type Conditions, storedFilterOf } from '../filter-schemas.ts'
 import { REVOCATION_FILTERS } from '../resources/certificates.ts'
+import { allGiven, type Conditions, storedFilterOf } from '../schemas.ts'
 
 export const RevocationFilter = storedFilterOf(REVOCATION_FILTERS)
 export type RevocationFilter = z.infer<typeof RevocationFilter>

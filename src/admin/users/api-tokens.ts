@@ -75,8 +75,8 @@ export const TOKENS = endpointGroup('API tokens', {
     audit: 'token.create',
     async handle({ body, author }, { audit }) {
       const { expires_at, ...wanted } = body
-      const { token, ...row } = await createApiToken(audit, author, { ...wanted, expiresAt: expires_at ?? undefined })
-      return { body: { ...withTimes(row), token } }
+      const made = await createApiToken(audit, author, { ...wanted, expiresAt: expires_at ?? undefined })
+      return { body: withTimes(made) }
     },
   }),
   revokeToken: endpoint({

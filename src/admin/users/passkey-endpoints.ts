@@ -7,9 +7,9 @@ import { boundedArray } from '../../shared/lib/bounded.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { limitOf, limitParameter } from '../pages.ts'
-import { line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { line, time, timeOrNull, timestamp, uuid, withTimes } from '../schemas.ts'
 import { listPasskeys, type PasskeyRow } from './passkey-store.ts'
-import { User, userBody } from './user-body.ts'
+import { User } from './users.ts'
 
 const base64url = () => z.string().max(8_192)
 
@@ -86,7 +86,7 @@ export const PASSKEYS = endpointGroup('Sessions', {
     async handle({ body, address, userAgent }, context) {
       const passkeys = await requirePasskeys(context)
       const { token, user } = await passkeys.signIn(body.credential, { ipAddress: address, userAgent })
-      return { body: { token, user: userBody(user) } }
+      return { body: { token, user: withTimes(user) } }
     },
   }),
   getConfirmOptions: endpoint({

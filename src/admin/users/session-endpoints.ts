@@ -14,8 +14,7 @@ import { limitOf, limitParameter } from '../pages.ts'
 import { password, text, uuid, withTimes } from '../schemas.ts'
 import { endSessionOf, listSessions, Session, type SessionRow } from './sessions.ts'
 import type { SignedIn } from './sign-in.ts'
-import { MAIL, User, userBody } from './user-body.ts'
-import { changeUser, choosePassword, requireUser } from './users.ts'
+import { changeUser, choosePassword, MAIL, requireUser, User } from './users.ts'
 
 const secret = () =>
   text(43, 'must be 32 bytes in base64url').regex(/^[\w-]{43}$/, { error: 'must be 32 bytes in base64url' })
@@ -86,7 +85,7 @@ export const OIDC = endpointGroup('Sessions', {
     async handle({ body, address, userAgent }, context) {
       const oidc = await requireOidc(context)
       const { token, user } = await oidc.finish(body.query, body.secret, { ipAddress: address, userAgent })
-      return { body: { token, user: userBody(user) } }
+      return { body: { token, user: withTimes(user) } }
     },
   }),
 })
@@ -142,7 +141,7 @@ export const SESSIONS = endpointGroup('Sessions', {
     recentSignIn: true,
     approval: ({ body, author }, context) => userAct('Change the user', author.userId, body, context),
     handle: async ({ body, author }, { audit }) => ({
-      body: userBody(await changeUser(audit, author, author.userId, body)),
+      body: withTimes(await changeUser(audit, author, author.userId, body)),
     }),
   }),
   changeMyPassword: endpoint({

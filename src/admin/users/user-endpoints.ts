@@ -9,11 +9,21 @@ import { pagesOfUsers } from '../../store/user-store.ts'
 import { endpoint, endpointGroup, withoutBody } from '../admin-endpoint.ts'
 import { newUserAct, userAct } from '../approvals/acts.ts'
 import { placeParameters, readByCursor } from '../pages.ts'
-import { line, password, tagList, text, uuid, whenSound } from '../schemas.ts'
+import { line, password, tagList, text, uuid, whenSound, withTimes } from '../schemas.ts'
 import { assertion, ceremonyOptions, requirePasskeys } from './passkey-endpoints.ts'
 import { listPasskeys } from './passkey-store.ts'
-import { MAIL, USERNAME, User, userBody } from './user-body.ts'
-import { changeUser, createUser, removeUser, requireUser, resetPassword, unlockAddress, unlockUser } from './users.ts'
+import {
+  changeUser,
+  createUser,
+  MAIL,
+  removeUser,
+  requireUser,
+  resetPassword,
+  USERNAME,
+  User,
+  unlockAddress,
+  unlockUser,
+} from './users.ts'
 
 const UserWithPassword = z
   .strictObject({ ...User.shape, password: z.string().meta({ description: 'Shown once; it cannot be read again.' }) })
@@ -49,7 +59,7 @@ export const SESSION = endpointGroup('Sessions', {
       // Without the console's address no passkey could be shown: a user who has one stays out.
       const hasPasskey = async ({ id }: { id: string }) => (await listPasskeys(db, id)).length > 0
       const found = await signIn.login(body.username, body.password, client, hasPasskey)
-      if ('token' in found) return { body: { token: found.token, user: userBody(found.user) } }
+      if ('token' in found) return { body: { token: found.token, user: withTimes(found.user) } }
       const options = await (await requirePasskeys({ passkeys })).secondFactorOptions(found.half)
       if (!options) throw new AdminError('unauthorized', 'your passkeys have just been removed; sign in again')
       return { status: 202, body: { second_factor: { ...options } } }
@@ -121,7 +131,7 @@ export const USERS = endpointGroup('Users', {
     query: z.strictObject({ username: line(255).optional(), ...placeParameters() }),
     async handle({ query: { username, ...place } }, { db, pages }) {
       const { rows, next } = await readByCursor(place, pages, pagesOfUsers(db, username))
-      return { body: rows.map(userBody), next }
+      return { body: rows.map(withTimes), next }
     },
   }),
   createUser: endpoint({
@@ -142,8 +152,7 @@ export const USERS = endpointGroup('Users', {
     showsOnce: true,
     approval: ({ body }, context) => newUserAct(body, context),
     async handle({ body, author }, context) {
-      const { password, ...user } = await createUser(context, author, body)
-      return { body: { ...userBody(user), password } }
+      return { body: withTimes(await createUser(context, author, body)) }
     },
   }),
   getUser: endpoint({
@@ -152,7 +161,7 @@ export const USERS = endpointGroup('Users', {
     summary: 'Shows one user.',
     params,
     reply: { status: 200, schema: User },
-    handle: async ({ params }, { db }) => ({ body: userBody(await requireUser(db, params.user_id)) }),
+    handle: async ({ params }, { db }) => ({ body: withTimes(await requireUser(db, params.user_id)) }),
   }),
   updateUser: endpoint({
     route: 'PATCH /users/{user_id}',
@@ -177,7 +186,7 @@ export const USERS = endpointGroup('Users', {
     recentSignIn: true,
     approval: ({ params, body }, context) => userAct('Change the user', params.user_id, body, context),
     async handle({ params, body, author }, { audit }) {
-      return { body: userBody(await changeUser(audit, author, params.user_id, body)) }
+      return { body: withTimes(await changeUser(audit, author, params.user_id, body)) }
     },
   }),
   deleteUser: endpoint({
@@ -197,7 +206,7 @@ export const USERS = endpointGroup('Users', {
     permission: 'use_session',
     summary: 'Shows the user of the token.',
     reply: { status: 200, schema: User },
-    handle: async ({ author }, { db }) => ({ body: userBody(await requireUser(db, author.userId)) }),
+    handle: async ({ author }, { db }) => ({ body: withTimes(await requireUser(db, author.userId)) }),
   }),
   resetMyPassword: endpoint({
     route: 'POST /me/reset-password',
@@ -211,8 +220,7 @@ export const USERS = endpointGroup('Users', {
     audit: 'user.reset_password',
     async handle({ body, author }, context) {
       await context.signIn.requireOwner(author, body.current_password)
-      const { password, ...user } = await resetPassword(context, author, author.userId)
-      return { body: { ...userBody(user), password } }
+      return { body: withTimes(await resetPassword(context, author, author.userId)) }
     },
   }),
   resetPassword: endpoint({
@@ -230,8 +238,7 @@ export const USERS = endpointGroup('Users', {
     async handle({ params, author }, context) {
       if (params.user_id === author.userId)
         throw new AdminError('forbidden', 'one gives oneself a new password with POST /me/reset-password')
-      const { password, ...user } = await resetPassword(context, author, params.user_id)
-      return { body: { ...userBody(user), password } }
+      return { body: withTimes(await resetPassword(context, author, params.user_id)) }
     },
   }),
   // It lets a guesser continue, so an API token may not do it.

@@ -1,10 +1,12 @@
-/** Administrators: create, change, delete, new passwords. The last enabled admin stays one. */
+/** Administrators: as the Admin API shows them, created, changed, deleted, given new passwords. The last enabled admin stays one. */
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
+import * as z from 'zod/v4'
 import { AdminError, requireFound } from '../../domain/admin-error.ts'
-import type { Actor, Role } from '../../domain/administrator.ts'
+import { type Actor, isUsername, ROLES, type Role, USERNAME_RULE } from '../../domain/administrator.ts'
 import { type Authority, includesAuthority, isScoped, SCOPE_RULE } from '../../domain/permissions.ts'
 import { addressSubject, usernameSubject } from '../../domain/rate-limit.ts'
+import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
 import { countedAddress } from '../../shared/lib/ip-address.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import {
@@ -22,11 +24,31 @@ import {
 } from '../../store/user-store.ts'
 import { notRight } from '../admin-errors.ts'
 import type { AuditLog, Transaction, Work } from '../audit/audit-log.ts'
+import { text, timestamp } from '../schemas.ts'
 import { forgetFailures } from './login-attempts.ts'
 import { deletePasskeysOf } from './passkey-store.ts'
 import { generatePassword, type PasswordHasher, passwordFault } from './passwords.ts'
 import { endAccess, endOtherSessions } from './sessions.ts'
 import type { SignedIn } from './sign-in.ts'
+
+export const User = z
+  .strictObject({
+    id: z.uuid(),
+    username: z.string(),
+    email: z.string(),
+    role: z.enum(ROLES),
+    scope: z.array(z.string()).meta({ description: 'Tags of accounts and credentials that a registrar looks after.' }),
+    enabled: z.boolean(),
+    created_at: timestamp(),
+    updated_at: timestamp(),
+    last_login_at: timestamp().nullable(),
+  })
+  .meta({ id: 'User' })
+
+const trimmed = (rule: string) => text(1_000, rule).transform((text) => text.trim())
+export const USERNAME = trimmed(USERNAME_RULE).refine(isUsername, { error: USERNAME_RULE })
+const MAIL_RULE = `must be ${MAIL_ADDRESS}`
+export const MAIL = trimmed(MAIL_RULE).refine(isMailAddress, { error: MAIL_RULE })
 
 /** The parts that a new password needs. */
 interface UserResources {

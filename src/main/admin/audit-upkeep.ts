@@ -6,9 +6,8 @@
 
 import type { Logger } from 'pino'
 import { AuditLog, type RecordDecisions } from '../../admin/audit/audit-log.ts'
-import { cutAuditLog } from '../../admin/audit/audit-retention.ts'
 import { emergenciesAfter } from '../../admin/audit/audit-store.ts'
-import { AuditWatch, type AuditWatchEvents } from '../../admin/audit/audit-watch.ts'
+import { AuditWatch, type AuditWatchEvents, cutAuditLog } from '../../admin/audit/audit-watch.ts'
 import { noteStrangers } from '../../admin/users/login-attempts.ts'
 import { renderHead } from '../../domain/audit-chain.ts'
 import type { Metrics } from '../../ops/metrics.ts'

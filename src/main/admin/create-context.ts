@@ -1,5 +1,6 @@
 /** Makes what the handlers of the Admin API work with. */
 
+import { Turns } from '../../admin/admin-application.ts'
 import type { AdminQuestions } from '../../admin/admin-message.ts'
 import { approvedOperations } from '../../admin/approvals/acts.ts'
 import { Approvals } from '../../admin/approvals/approvals.ts'
@@ -12,7 +13,6 @@ import { openApiDocument } from '../../admin/openapi.ts'
 import { readOverview } from '../../admin/operation/overview-endpoints.ts'
 import { HistoryIndexes, INDEX_WAIT_MS } from '../../admin/profiles/history-indexes.ts'
 import { BulkRevocations } from '../../admin/revocations/bulk-revocations.ts'
-import { Turns } from '../../admin/turns.ts'
 import { PasswordHasher, type PasswordHashing } from '../../admin/users/passwords.ts'
 import { SignIn } from '../../admin/users/sign-in.ts'
 import { eabSecretBox } from '../../settings/account-settings.ts'

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { parametersOf } from '../../../src/admin/filter-schemas.ts'
 import { FAILURE_FILTERS } from '../../../src/admin/resources/accounts.ts'
 import { CERTIFICATE_FILTERS, filterOfText, usualSort } from '../../../src/admin/resources/certificates.ts'
 import { valuesOf } from '../../../src/admin/resources/filter.ts'
+import { parametersOf } from '../../../src/admin/schemas.ts'
 import { optionsOf } from '../../../src/cli/admin/filter-options.ts'
 import { FAILURE_KINDS } from '../../../src/domain/event.ts'
 
