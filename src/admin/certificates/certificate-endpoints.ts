@@ -13,7 +13,7 @@ import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { parametersOf } from '../filter-schemas.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
-import { CERTIFICATE_FILTERS, CERTIFICATE_SORTS, usualSort } from '../resources/certificates.ts'
+import { CERTIFICATE_FILTERS, CERTIFICATE_SORTS, SERIAL_FILTERS, usualSort } from '../resources/certificates.ts'
 import { fingerprint, serialNumber, time, timeOrNull, timestamp } from '../schemas.ts'
 import {
   type FoundCertificate,
@@ -121,17 +121,12 @@ function bodyOf(row: ListedCertificate & { account_name: string | null }) {
 }
 
 export const params = z.strictObject({ serial: serialNumber() })
-export const query = z.strictObject({
-  issuer: fingerprint().optional().meta({
-    description: "SHA-256 of the issuer's certificate, where several issuers have given the serial number.",
-  }),
-})
+export const query = z.strictObject(parametersOf(SERIAL_FILTERS))
 export const CERTIFICATES = endpointGroup('Certificates', {
   listCertificates: endpoint({
     route: 'GET /certificates',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Lists certificates, the newest first; filtered by expiry, the one that expires last.',
     query: z.strictObject({
       ...parametersOf(CERTIFICATE_FILTERS),
       sort: z.enum(CERTIFICATE_SORTS).optional(),
@@ -157,8 +152,6 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     route: 'GET /certificates/{serial}',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary:
-      'Shows one certificate by its serial number. When several have it, one of an account comes first, then the newest.',
     params,
     query,
     reply: { status: 200, schema: Certificate },
@@ -173,7 +166,6 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     permission: 'read_accounts',
     scope: 'accounts',
     route: 'GET /certificates/by-fingerprint/{fingerprint}',
-    summary: 'Shows one certificate by its SHA-256 fingerprint.',
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: Certificate },
     handle: async ({ params, author }, { db, policy }) => ({
@@ -187,7 +179,6 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     route: 'GET /certificates/{serial}/pem',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Gives the certificate alone as PEM.',
     params,
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/x-pem-file' },
@@ -199,7 +190,6 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     route: 'GET /certificates/{serial}/chain',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Gives the certificate and its issuers as PEM.',
     params,
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },

@@ -56,10 +56,9 @@ function association<P extends z.ZodType>(
     ({ params, author }: Parameters<Parameters<typeof endpoint<P>>[0]['handle']>[0], { audit }: AdminContext) =>
       withoutBody(work(audit, author, ...idsOf(params as z.output<P>)))
   return {
-    put: (summary: string, further?: Further) =>
-      endpoint<P>({ route: `PUT ${route}`, summary, ...shared, audit: given, ...further, handle: handling(give) }),
-    delete: (summary: string) =>
-      endpoint<P>({ route: `DELETE ${route}`, summary, ...shared, audit: taken, handle: handling(take) }),
+    put: (further?: Further) =>
+      endpoint<P>({ route: `PUT ${route}`, ...shared, audit: given, ...further, handle: handling(give) }),
+    delete: () => endpoint<P>({ route: `DELETE ${route}`, ...shared, audit: taken, handle: handling(take) }),
   }
 }
 
@@ -93,7 +92,6 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     route: 'GET /eab/{cred_id}/allowed-identifiers',
     permission: 'onboard',
     scope: 'credentials',
-    summary: 'Lists what a credential grants to its accounts.',
     params: credentialParams,
     reply: { status: 200, schema: z.array(PlainIdentifier) },
     query: z.strictObject(placeParameters()),
@@ -106,7 +104,6 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
   changeIdentifiersOfEab: endpoint({
     route: 'POST /eab/{cred_id}/allowed-identifiers',
     permission: 'administer',
-    summary: 'Allows some identifiers to every account of a credential and withdraws others, all in one commit.',
     params: credentialParams,
     body: ChangedIdentifiers,
     reply: { status: 200, schema: IdentifierOutcomes },
@@ -124,25 +121,21 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
       body: outcomesBody(await grants.changeNames(grants.NAME_OF_CREDENTIAL, audit, author, params.cred_id, body)),
     }),
   }),
-  addIdentifierToEab: nameOfCredential.put(
-    'Allows an identifier to every account of a credential, as long as it is not taken back.',
-    {
-      ...IN_PERSON,
-      approval: async ({ params }, context) =>
-        newNamesAct(
-          credentialNamed(context, params.cred_id),
-          await identifiersWith(context.db, params.identifier_id),
-          context,
-          await networksWithoutChallenge(context.db, params.cred_id),
-        ),
-    },
-  ),
-  removeIdentifierFromEab: nameOfCredential.delete('Takes it back. Grants to an account itself stay.'),
+  addIdentifierToEab: nameOfCredential.put({
+    ...IN_PERSON,
+    approval: async ({ params }, context) =>
+      newNamesAct(
+        credentialNamed(context, params.cred_id),
+        await identifiersWith(context.db, params.identifier_id),
+        context,
+        await networksWithoutChallenge(context.db, params.cred_id),
+      ),
+  }),
+  removeIdentifierFromEab: nameOfCredential.delete(),
   getCsrProfileOfEab: endpoint({
     route: 'GET /eab/{cred_id}/csr-profile',
     permission: 'onboard',
     scope: 'credentials',
-    summary: 'Shows the CSR profile of a credential, or null.',
     params: credentialParams,
     reply: { status: 200, schema: CsrProfile.nullable() },
     async handle({ params, author }, { db }) {
@@ -151,23 +144,20 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
       return { body: profile && csrProfileBody(profile) }
     },
   }),
-  assignCsrProfileToEab: profileOfCredential.put(
-    'Gives a CSR profile to every account of a credential that has none of its own.',
-  ),
-  unassignCsrProfileFromEab: profileOfCredential.delete('Takes it back. A profile of the account itself stays.'),
+  assignCsrProfileToEab: profileOfCredential.put(),
+  unassignCsrProfileFromEab: profileOfCredential.delete(),
 })
 
 export const IDENTIFIER_GRANTS = endpointGroup('Allowed identifiers', {
-  addAccountToIdentifier: nameOfAccount.put('Allows an identifier to an account itself.', {
+  addAccountToIdentifier: nameOfAccount.put({
     approval: async ({ params }, context) =>
       newNamesAct(accountNamed(params.account_id), await identifiersWith(context.db, params.identifier_id), context),
   }),
-  removeAccountFromIdentifier: nameOfAccount.delete('Takes it back. Grants by the credential of the account stay.'),
+  removeAccountFromIdentifier: nameOfAccount.delete(),
   listIdentifiersOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/allowed-identifiers',
     permission: 'onboard',
     scope: 'accounts',
-    summary: 'Lists the identifiers that an account may request.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(IdentifierOfAccount) },
     query: z.strictObject(placeParameters()),
@@ -180,7 +170,6 @@ export const IDENTIFIER_GRANTS = endpointGroup('Allowed identifiers', {
   changeIdentifiersOfAccount: endpoint({
     route: 'POST /accounts/{account_id}/allowed-identifiers',
     permission: 'administer',
-    summary: 'Allows some identifiers to an account itself and withdraws others, all in one commit.',
     params: z.strictObject({ account_id: uuid() }),
     body: ChangedIdentifiers,
     reply: { status: 200, schema: IdentifierOutcomes },
@@ -194,15 +183,12 @@ export const IDENTIFIER_GRANTS = endpointGroup('Allowed identifiers', {
 })
 
 export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
-  assignCsrProfile: profileOfAccount.put(
-    'Gives a profile to an account itself, where it wins over the profile of its credential.',
-  ),
-  unassignCsrProfile: profileOfAccount.delete('Takes it back: the account has the profile of its credential, or none.'),
+  assignCsrProfile: profileOfAccount.put(),
+  unassignCsrProfile: profileOfAccount.delete(),
   getCsrProfileOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/csr-profile',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Shows the profile that counts for an account, or null.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: CsrProfileOfAccount.nullable() },
     async handle({ params, author }, { db }) {

@@ -72,7 +72,6 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   listAllowedIdentifiers: endpoint({
     route: 'GET /allowed-identifiers',
     permission: 'administer',
-    summary: 'Lists all identifiers, the newest first.',
     reply: { status: 200, schema: z.array(AllowedIdentifier) },
     query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
     async handle({ query: { value, ...place } }, { db, pages }) {
@@ -85,7 +84,6 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   createAllowedIdentifier: endpoint({
     route: 'POST /allowed-identifiers',
     permission: 'administer',
-    summary: 'Makes an identifier: a name, `*.name` for a name and all below it, an address or a network.',
     body: z.strictObject({ type: z.enum(['dns', 'ip']), value: line(255) }),
     reply: { status: 201, schema: AllowedIdentifier },
     errors: ['conflict'],
@@ -98,7 +96,6 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   getAllowedIdentifier: endpoint({
     route: 'GET /allowed-identifiers/{identifier_id}',
     permission: 'administer',
-    summary: 'Shows one identifier.',
     params,
     reply: { status: 200, schema: AllowedIdentifier },
     async handle({ params }, { db }) {
@@ -111,7 +108,6 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   deleteAllowedIdentifier: endpoint({
     route: 'DELETE /allowed-identifiers/{identifier_id}',
     permission: 'administer',
-    summary: 'Deletes an identifier, and with it all its grants to accounts and credentials.',
     params,
     reply: { status: 204 },
     audit: 'identifier.delete',

@@ -42,7 +42,6 @@ export const DEAD_LETTERS = endpointGroup('Events', {
   listDeadLetters: endpoint({
     route: 'GET /events/dead',
     permission: 'operate',
-    summary: 'Lists deliveries of events that failed for good, the newest first, with their payload.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(DeadLetter) },
     async handle({ query }, { db, pages }) {
@@ -53,7 +52,6 @@ export const DEAD_LETTERS = endpointGroup('Events', {
   retryDeadLetter: endpoint({
     route: 'POST /events/dead/{dead_letter_id}/retry',
     permission: 'operate',
-    summary: 'Delivers an event again that had failed for good.',
     params: z.strictObject({ dead_letter_id: uuid() }),
     reply: { status: 204 },
     errors: ['conflict'],
@@ -80,7 +78,6 @@ export const DEAD_LETTER_GROUPS = endpointGroup('Events', {
   listDeadLetterCauses: endpoint({
     route: 'GET /events/dead/causes',
     permission: 'operate',
-    summary: 'Groups undelivered events by consumer and error, the commonest first.',
     reply: {
       status: 200,
       schema: z.array(
@@ -102,7 +99,6 @@ export const DEAD_LETTER_GROUPS = endpointGroup('Events', {
   retryDeadLetters: endpoint({
     route: 'POST /events/dead/retry',
     permission: 'operate',
-    summary: 'Delivers events again that had failed for good: some, or those of one cause; at most 1,000 at once.',
     body: Selection,
     reply: { status: 200, schema: z.strictObject({ retried: z.int() }) },
     audit: 'event.retry',

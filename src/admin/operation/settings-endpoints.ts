@@ -62,8 +62,6 @@ export const SETTINGS = endpointGroup('Operation', {
     route: 'GET /settings',
     permission: 'read_accounts',
     scope: 'settings',
-    summary:
-      'Shows the configuration in force on the instance that answers, secrets hidden, and what its file would change.',
     reply: { status: 200, schema: Settings },
     async handle({ author }, { ask }) {
       const { settings, file } = await ask('settings')

@@ -71,7 +71,6 @@ export const EVENT_COUNTS = endpointGroup('Events', {
   getEventCounts: endpoint({
     route: 'GET /events/counts',
     permission: 'read',
-    summary: 'Counts events by hour and kind, the oldest hour first; an hour without events is left out.',
     query: z.strictObject({ hours: wholeParameter(1, MOST_HOURS).default(24) }),
     reply: { status: 200, schema: z.array(EventCount) },
     handle: async ({ query }, { db }) => ({
@@ -89,7 +88,6 @@ export const FAILURES = endpointGroup('Accounts', {
     route: 'GET /failures',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Lists failures of all accounts within 30 days, the newest first. The last 50 of each account are kept.',
     query: z.strictObject({ ...failureFilter, ...offsetParameters() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
     async handle({ query: { limit, offset, ...given }, author }, { db, pages }) {
@@ -102,7 +100,6 @@ export const FAILURES = endpointGroup('Accounts', {
     route: 'GET /failures/causes',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Groups failures by kind and problem type, the commonest first.',
     query: z.strictObject({ ...failureFilter, limit: limitParameter() }),
     reply: { status: 200, schema: z.array(Cause) },
     async handle({ query: { limit, ...given }, author }, { db, pages }) {
@@ -116,7 +113,6 @@ export const FAILURES = endpointGroup('Accounts', {
     route: 'GET /accounts/{account_id}/failures',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Lists the last 50 failures of an account within 30 days, the newest first.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
     handle: async ({ params, author }, { db }) => ({

@@ -32,7 +32,6 @@ export const SWITCHES = endpointGroup('Operation', {
   getMaintenance: endpoint({
     route: 'GET /maintenance',
     permission: 'operate',
-    summary: 'Shows whether new orders are refused.',
     reply: { status: 200, schema: Maintenance },
     handle: async (_request, { db }) => ({
       body: maintenanceBody((await switchPositions(db)).maintenance),
@@ -41,7 +40,6 @@ export const SWITCHES = endpointGroup('Operation', {
   setMaintenance: endpoint({
     route: 'POST /maintenance',
     permission: 'operate',
-    summary: 'Refuses or accepts new orders and pre-authorizations on all instances.',
     body: z.strictObject({ enabled: z.boolean(), reason }),
     reply: { status: 200, schema: Maintenance },
     audit: 'maintenance.set',
@@ -52,14 +50,12 @@ export const SWITCHES = endpointGroup('Operation', {
   getSigning: endpoint({
     route: 'GET /signing',
     permission: 'operate',
-    summary: 'Shows whether signing is stopped.',
     reply: { status: 200, schema: Signing },
     handle: async (_request, { db }) => ({ body: signingBody((await switchPositions(db)).stopSigning) }),
   }),
   setSigning: endpoint({
     route: 'POST /signing',
     permission: 'operate',
-    summary: 'Stops or resumes all signing of certificates and CRLs on all instances.',
     body: z.strictObject({ stopped: z.boolean(), reason }),
     reply: { status: 200, schema: Signing },
     audit: 'signing.stop',

@@ -46,7 +46,6 @@ export const WORKERS = endpointGroup('Operation', {
   getWorkers: endpoint({
     route: 'GET /workers',
     permission: 'read',
-    summary: 'Shows when and where background tasks ran, and how many events wait for consumers.',
     reply: { status: 200, schema: Workers },
     async handle(_request, { db }) {
       const { tasks, consumers } = await readWorkers(queriesOf(db))

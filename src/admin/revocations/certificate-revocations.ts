@@ -36,8 +36,6 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
     route: 'POST /certificates/{serial}/revoke',
     permission: 'revoke',
     scope: 'accounts',
-    summary:
-      'Revokes one certificate; the reason 1, keyCompromise, also blocks its key, and takes the place of another reason.',
     params,
     body: z
       .strictObject({

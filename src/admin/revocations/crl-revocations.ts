@@ -30,7 +30,6 @@ export const CRL_REVOCATIONS = endpointGroup('Certificates', {
   revokeFromCrl: endpoint({
     route: 'POST /certificates/revoke-from-crl',
     permission: 'operate',
-    summary: 'Revokes all certificates that a CRL of one of our issuers lists, even those missing from the database.',
     body: z.strictObject({ crl: z.base64('must be base64').max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
     reply: { status: 200, schema: CrlOutcome },
     errors: ['conflict'],

@@ -23,7 +23,6 @@ export const SESSION = endpointGroup('Sessions', {
   login: endpoint({
     route: 'POST /auth/login',
     permission: 'none',
-    summary: 'Gives a bearer token for a username and password.',
     body: z.strictObject({
       username: z
         .string()
@@ -59,7 +58,6 @@ export const SESSION = endpointGroup('Sessions', {
     route: 'POST /auth/logout',
     enrols: true,
     permission: 'use_session',
-    summary: 'Ends the session of the token, on every instance.',
     reply: {
       status: 200,
       schema: z.strictObject({
@@ -79,7 +77,6 @@ export const SESSION = endpointGroup('Sessions', {
     enrols: true,
     permission: 'use_session',
     needsSession: true,
-    summary: 'Shows that it is still the user of the session, before a grave act.',
     body: z.union(
       [z.strictObject({ password: password() }), z.strictObject({ credential: assertion() })],
       "must have either 'password' or 'credential'",
@@ -101,7 +98,6 @@ export const SESSION = endpointGroup('Sessions', {
     enrols: true,
     permission: 'use_session',
     needsSession: true,
-    summary: 'Ends all sessions of the user, on every instance; API tokens stay.',
     reply: { status: 200, schema: z.strictObject({ sessions: z.int() }) },
     errors: ['forbidden'],
     audit: 'auth.logout',
@@ -116,7 +112,6 @@ export const USERS = endpointGroup('Users', {
   listUsers: endpoint({
     route: 'GET /users',
     permission: 'read',
-    summary: 'Lists all users, the newest first.',
     reply: { status: 200, schema: z.array(User) },
     query: z.strictObject({ username: line(255).optional(), ...placeParameters() }),
     async handle({ query: { username, ...place } }, { db, pages }) {
@@ -128,7 +123,6 @@ export const USERS = endpointGroup('Users', {
     route: 'POST /users',
     permission: 'administer',
     needsSession: true,
-    summary: 'Makes a user and shows the generated password.',
     body: z.strictObject({
       username: USERNAME,
       email: MAIL,
@@ -149,7 +143,6 @@ export const USERS = endpointGroup('Users', {
   getUser: endpoint({
     route: 'GET /users/{user_id}',
     permission: 'read',
-    summary: 'Shows one user.',
     params,
     reply: { status: 200, schema: User },
     handle: async ({ params }, { db }) => ({ body: userBody(await requireUser(db, params.user_id)) }),
@@ -157,8 +150,6 @@ export const USERS = endpointGroup('Users', {
   updateUser: endpoint({
     route: 'PATCH /users/{user_id}',
     permission: 'administer',
-    summary:
-      'Changes name, mail address, role, scope or access of a user, at once. An API token may only take rights away.',
     params,
     body: z
       .strictObject({
@@ -183,7 +174,6 @@ export const USERS = endpointGroup('Users', {
   deleteUser: endpoint({
     route: 'DELETE /users/{user_id}',
     permission: 'administer',
-    summary: 'Deletes a user with all sessions and API tokens.',
     params,
     reply: { status: 204 },
     audit: 'user.delete',
@@ -195,7 +185,6 @@ export const USERS = endpointGroup('Users', {
     route: 'GET /me',
     enrols: true,
     permission: 'use_session',
-    summary: 'Shows the user of the token.',
     reply: { status: 200, schema: User },
     handle: async ({ author }, { db }) => ({ body: userBody(await requireUser(db, author.userId)) }),
   }),
@@ -203,7 +192,6 @@ export const USERS = endpointGroup('Users', {
     route: 'POST /me/reset-password',
     permission: 'use_session',
     needsSession: true,
-    summary: 'Generates a new password and ends all sessions of the user. Soon after a sign-in it needs no body.',
     body: z.strictObject({ current_password: password().optional() }),
     bodyIsOptional: true,
     reply: { status: 200, schema: UserWithPassword },
@@ -219,7 +207,6 @@ export const USERS = endpointGroup('Users', {
     route: 'POST /users/{user_id}/reset-password',
     permission: 'administer',
     needsSession: true,
-    summary: 'Generates a new password for a user and ends all sessions and API tokens of that user.',
     params,
     reply: { status: 200, schema: UserWithPassword },
     errors: ['rate_limited'],
@@ -239,7 +226,6 @@ export const USERS = endpointGroup('Users', {
     route: 'POST /users/{user_id}/unlock',
     permission: 'administer',
     needsSession: true,
-    summary: 'Lets a user log in again whose name is locked after failed logins.',
     params,
     reply: { status: 200, schema: z.strictObject({ username: z.string(), unlocked }) },
     audit: 'user.unlock',
@@ -249,7 +235,6 @@ export const USERS = endpointGroup('Users', {
     route: 'POST /users/unlock-address',
     permission: 'administer',
     needsSession: true,
-    summary: 'Lets users log in again from an address that is locked after failed logins.',
     body: z.strictObject({
       address: text(64, 'must be an IP address').refine((text) => isIP(text) !== 0, { error: 'must be an IP address' }),
     }),

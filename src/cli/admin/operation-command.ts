@@ -1,6 +1,7 @@
 /** A command for one operation of the Admin API, made from a row of the operation table. */
 
 import type { Input, OperationId, Output } from '../../admin/client.ts'
+import { SUMMARIES } from '../../admin/summaries.ts'
 import type { Config } from '../../config/schema.ts'
 import { isGiven, type Option, optional, UsageError } from '../../shared/command-line.ts'
 import { printReply, printRows } from '../printing.ts'
@@ -24,7 +25,8 @@ export interface OperationRow<I extends OperationId = OperationId> {
   ofEab?: OperationId
   /** The operation with neither. */
   ofAll?: OperationId
-  about: string
+  /** Where the command is more or less than its operation; else it takes the operation's summary. */
+  about?: AdminCommand['about']
   query?: Fields<QueryOf<I>>
   body?: Fields<BodyOf<I>>
   /** Members of the body that the words of the command stand for. */
@@ -65,7 +67,19 @@ export const BODY = { body: optional('All members as JSON, or @ and the name of 
 const EVERY_PAGE = { all: isGiven('Every page') }
 
 export function operationCommand(one: OperationRow): AdminCommand {
-  const { usage, about, query = {}, body, fixed, defaults, ofEab, further, anySchema, approval } = one
+  const {
+    usage,
+    operation,
+    about = SUMMARIES[operation],
+    query = {},
+    body,
+    fixed,
+    defaults,
+    ofEab,
+    further,
+    anySchema,
+    approval,
+  } = one
   const positional = [...usage.matchAll(/<(\w+)>/g)].map(([, name = '']) => name)
   const hasBody = body !== undefined || fixed !== undefined
   return {
