@@ -4,7 +4,7 @@ import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { renderCertId } from '../../shared/protocol/renewal-info.ts'
 import { type Answer, type Ask, type Asked, askForAccount, jsonOf } from '../facts/http.ts'
 import { type Check, noAnswer, requireAnswer, type Sources } from '../sources.ts'
-import { CannotTell, failure, ok, unknown, type Verdict } from '../verdict.ts'
+import { CannotTell, failure, ok, unknownBecause, type Verdict } from '../verdict.ts'
 
 const EXAMPLES = 'compare its configuration with deploy/proxy/nginx.conf or deploy/proxy/haproxy.cfg'
 
@@ -151,8 +151,8 @@ export const PROXY: readonly Check[] = [
       const asked = await Promise.all(paths.map((path) => sources.publicly(path)))
       const open = paths.filter((_, at) => asked[at]?.answer?.status === 200)
       if (open.length === 0) return ok(`${paths.join(' and ')} are refused`)
-      return unknown(
-        `cannot tell, because this host may ask for ${open.join(' and ')}, and whether others may can only be seen from there`,
+      return unknownBecause(
+        `this host may ask for ${open.join(' and ')}, and whether others may can only be seen from there`,
         `from elsewhere: curl ${sources.config.server.external_url}${open[0]} must answer 403`,
       )
     },
@@ -191,7 +191,7 @@ function judgeNewNonce(head: number, get: number): Verdict {
 type HeaderValue = string | string[] | undefined
 
 function judgeNonces(nonces: readonly HeaderValue[], direct: HeaderValue): Verdict {
-  if (direct === undefined) return unknown('cannot tell, because the service itself sends none; it may be overloaded')
+  if (direct === undefined) return unknownBecause('the service itself sends none; it may be overloaded')
   if (nonces.includes(undefined))
     return failure(
       'the header Replay-Nonce is missing at the public URL: no client can do anything',
@@ -256,7 +256,7 @@ export function judgeSigned({ status, headers, body }: Pick<Answer, 'status' | '
       'the service gets another Content-Type than application/jose+json: every request of a client fails',
       'let the proxy leave the header Content-Type of requests alone',
     )
-  if (isBusy({ status })) return unknown(`cannot tell, because the service has no answer for this host now (${status})`)
+  if (isBusy({ status })) return unknownBecause(`the service has no answer for this host now (${status})`)
   return failure(
     `a signed request gets ${status} ${type}${detail && `: ${detail}`}, where accountDoesNotExist is right`,
     `see what the proxy makes of POST requests; ${EXAMPLES}`,

@@ -2,7 +2,7 @@
 
 import { jsonOf } from '../facts/http.ts'
 import { type Check, noAnswer, requireAnswer } from '../sources.ts'
-import { CannotTell, failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
+import { AS_ROOT, CannotTell, failure, ok, orOk, type Verdict, warning } from '../verdict.ts'
 
 const START = 'start it: systemctl start chancery; journalctl -u chancery says why it has ended'
 const SLOW =
@@ -60,8 +60,7 @@ export const SERVICE: readonly Check[] = [
     id: 'service.user',
     title: 'The service runs as a user of its own',
     look(sources) {
-      const found = sources.process()
-      if (!found) return unknown('cannot tell, because no process of this configuration is seen on this host')
+      const found = sources.requireProcess()
       if (found.uid !== 0) return ok(`process ${found.pid} is not root`)
       return failure(
         `process ${found.pid} runs as root`,
@@ -75,8 +74,7 @@ export const SERVICE: readonly Check[] = [
     look(sources) {
       const { server, database, challenges } = sources.config
       const limit = sources.process()?.openFilesLimit
-      if (limit === undefined)
-        throw new CannotTell('the limits of the process cannot be read', 'run chancery doctor as root')
+      if (limit === undefined) throw new CannotTell('the limits of the process cannot be read', AS_ROOT)
       return judgeDescriptors(limit, [
         ['server.overload.max_connections', server.overload.max_connections],
         ['challenges.max_concurrent', challenges.max_concurrent],

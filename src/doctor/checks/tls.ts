@@ -7,7 +7,7 @@ import { checkServerIdentity } from 'node:tls'
 import { hostOf, isIpAddress } from '../../shared/lib/host.ts'
 import type { TlsFacts } from '../facts/http.ts'
 import { type Check, requireAnswer, type Sources } from '../sources.ts'
-import { CannotTell, failure, ok, unknown, type Verdict, warning } from '../verdict.ts'
+import { CannotTell, failure, ok, unknownBecause, type Verdict, warning } from '../verdict.ts'
 
 export const TLS: readonly Check[] = [
   {
@@ -119,8 +119,8 @@ export function judgeChain({ problem }: Pick<TlsFacts, 'problem'>, knowsRoot: bo
   if (problem === undefined || OWN_CHECKS.has(problem) || /altname|does not match/i.test(problem))
     return ok('the chain leads to a root that they trust')
   if (NO_ISSUER.has(problem) && !knowsRoot)
-    return unknown(
-      `cannot tell, because the root of this CA is not known here (${problem})`,
+    return unknownBecause(
+      `the root of this CA is not known here (${problem})`,
       'give the signer the whole chain: issuers[].chain of its configuration',
     )
   const why = NO_ISSUER.has(problem) ? `the certificates between it and the root are not sent (${problem})` : problem
