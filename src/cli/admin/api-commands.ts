@@ -4,8 +4,7 @@ import type { OperationId } from '../../admin/client.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
 import { optional } from '../../shared/command-line.ts'
 import { text } from '../values.ts'
-import type { AdminCommand } from './admin-command.ts'
-import { operationCommand } from './operation-command.ts'
+import { type AdminCommand, operationCommand } from './admin-command.ts'
 
 /** @param without operations that are left out */
 export function everyOperation(without: readonly string[] = []): readonly AdminCommand[] {

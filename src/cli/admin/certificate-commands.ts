@@ -11,9 +11,8 @@ import { isGiven, option, optional, several, UsageError, type Values } from '../
 import { printReply, tell } from '../printing.ts'
 import { CommandError, flag, hex, instant, Refusal, text, whole } from '../values.ts'
 import type { AdminCaller } from './admin-caller.ts'
-import { adminCommand } from './admin-command.ts'
+import { adminCommand, BODY } from './admin-command.ts'
 import { byOptionName, givenOf, optionsOf } from './filter-options.ts'
-import { BODY } from './operation-command.ts'
 
 function reason(value: string): number {
   if (/^\d$/.test(value) && ADMINISTRATORS_REASONS.includes(Number(value))) return Number(value)

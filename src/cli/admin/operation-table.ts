@@ -24,8 +24,8 @@ import { ROLES } from '../../domain/administrator.ts'
 import { readReport } from '../../domain/incident.ts'
 import { optional } from '../../shared/command-line.ts'
 import { flag, json, oneOf, text, whole } from '../values.ts'
+import { type OperationRow, row } from './admin-command.ts'
 import { choiceOf, optionsOf } from './filter-options.ts'
-import { type OperationRow, row } from './operation-command.ts'
 import {
   maintenanceText,
   nameText,
