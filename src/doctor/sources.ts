@@ -147,6 +147,16 @@ export class Sources {
     })
   }
 
+  /** @throws CannotTell where nothing answers at the public URL */
+  async publicAnswer(local: string, options?: Ask): Promise<Answer> {
+    return requireAnswer(await this.publicly(local, options), 'the public URL')
+  }
+
+  /** @throws CannotTell where the service does not answer */
+  async serviceAnswer(local: string, options?: Ask): Promise<Answer> {
+    return requireAnswer(await this.directly(local, options), 'the service')
+  }
+
   /** Asks without credentials, as any client would. */
   fetch(url: string): Promise<Asked> {
     return this.#once(`fetch ${url}`, () => ask(url))

@@ -67,7 +67,7 @@ const GROUPS = [
   'api',
 ]
 
-/** Whether the words of a command are among those of the command line. */
+/** Whether the command line has every word of the command. */
 export const isTyped = (usage: string, typed: readonly string[]): boolean =>
   usage.split(' ').every((word) => word.startsWith('<') || typed.includes(word))
 

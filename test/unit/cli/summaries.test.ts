@@ -6,11 +6,16 @@ import { ENDPOINTS } from '../../../src/admin/endpoints.ts'
 import { SUMMARIES } from '../../../src/admin/summaries.ts'
 import { ADMIN_COMMANDS, SESSION_COMMANDS } from '../../../src/cli/admin/admin-commands.ts'
 import { OPERATION_ROWS } from '../../../src/cli/admin/operation-table.ts'
+import { textOf } from '../../support/sources.ts'
 
 const ALL: readonly string[] = Object.values(SUMMARIES)
 
 test('each operation has a summary, and each summary an operation', () => {
   assert.deepEqual(Object.keys(SUMMARIES).toSorted(), ENDPOINTS.map(({ id }) => id).toSorted())
+})
+
+test('the sentences load nothing, as each command loads them', () => {
+  assert.doesNotMatch(textOf('src/admin/summaries.ts'), /\bimport\b/)
 })
 
 test('a summary begins with what the operation does, and one sentence has no full stop', () => {
