@@ -204,8 +204,7 @@ async function createCredential(
     },
   })
   const body = await made.catch(inOptions)
-  if (json) console.log(JSON.stringify(body, null, 2))
-  else console.log(`kid       ${kid}\nhmac_key  ${body.hmac_key}`)
+  tell(json, body, `kid       ${kid}`, `hmac_key  ${body.hmac_key}`)
   process.stderr.write('The HMAC key is not shown again.\n')
   return 0
 }

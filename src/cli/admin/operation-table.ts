@@ -88,11 +88,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     fixed: { enabled: false },
     body: REASON,
   }),
-  row({
-    ...MAINTENANCE,
-    usage: 'maintenance status',
-    operation: 'getMaintenance',
-  }),
+  row({ ...MAINTENANCE, usage: 'maintenance status', operation: 'getMaintenance' }),
   row({
     ...SIGNING,
     usage: 'signing stop',
@@ -111,26 +107,15 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     body: REASON,
   }),
   row({ ...SIGNING, usage: 'signing status', operation: 'getSigning' }),
-  row({
-    usage: 'workers status',
-    operation: 'getWorkers',
-    text: workersText,
-  }),
+  row({ usage: 'workers status', operation: 'getWorkers', text: workersText }),
 
-  row({
-    usage: 'crl status',
-    operation: 'listCrls',
-  }),
+  row({ usage: 'crl status', operation: 'listCrls' }),
   row({
     usage: 'overview',
     operation: 'getOverview',
     about: [SUMMARIES.getOverview, 'Of the instances only with --server.'],
   }),
-  row({
-    usage: 'settings',
-    operation: 'getSettings',
-    about: [SUMMARIES.getSettings, 'With --server only.'],
-  }),
+  row({ usage: 'settings', operation: 'getSettings', about: [SUMMARIES.getSettings, 'With --server only.'] }),
   row({
     usage: 'failures list',
     operation: 'listFailures',
@@ -153,49 +138,25 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     query: { ...optionsOf(AT_RISK_FILTERS), ...PLACE },
     columns: ['serial_number', 'san_values', 'not_after', 'account_name', 'attempt'],
   }),
-  row({
-    usage: 'certificates show <serial>',
-    operation: 'getCertificate',
-    query: ISSUER,
-  }),
-  row({
-    usage: 'certificates by-fingerprint <fingerprint>',
-    operation: 'getCertificateByFingerprint',
-  }),
-  row({
-    usage: 'certificates pem <serial>',
-    operation: 'getCertificatePem',
-    query: ISSUER,
-  }),
-  row({
-    usage: 'certificates chain <serial>',
-    operation: 'getCertificateChain',
-    query: ISSUER,
-  }),
+  row({ usage: 'certificates show <serial>', operation: 'getCertificate', query: ISSUER }),
+  row({ usage: 'certificates by-fingerprint <fingerprint>', operation: 'getCertificateByFingerprint' }),
+  row({ usage: 'certificates pem <serial>', operation: 'getCertificatePem', query: ISSUER }),
+  row({ usage: 'certificates chain <serial>', operation: 'getCertificateChain', query: ISSUER }),
   row({
     usage: 'certificates unconfirmed',
     operation: 'listBackendRevocations',
     query: OFFSET,
     columns: ['certificate_id', 'backend', 'serial_number', 'attempts', 'error'],
   }),
-  row({
-    usage: 'certificates give-up <certificate_id>',
-    operation: 'giveUpBackendRevocation',
-  }),
+  row({ usage: 'certificates give-up <certificate_id>', operation: 'giveUpBackendRevocation' }),
   row({
     usage: 'bulk-revocations list',
     operation: 'listBulkRevocations',
     query: OFFSET,
     columns: ['id', 'status', 'created_by', 'created_at', 'total_matched', 'revoked', 'errors_total'],
   }),
-  row({
-    usage: 'bulk-revocations show <job_id>',
-    operation: 'getBulkRevocation',
-  }),
-  row({
-    usage: 'bulk-revocations cancel <job_id>',
-    operation: 'cancelBulkRevocation',
-  }),
+  row({ usage: 'bulk-revocations show <job_id>', operation: 'getBulkRevocation' }),
+  row({ usage: 'bulk-revocations cancel <job_id>', operation: 'cancelBulkRevocation' }),
   row({
     usage: 'bulk-revocations results <job_id>',
     operation: 'listBulkRevocationCertificates',
@@ -231,15 +192,8 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
       confirm_count: optional('The number of certificates that examine shows', whole(0, 2 ** 31 - 1)),
     },
   }),
-  row({
-    usage: 'incidents show <incident_id>',
-    operation: 'getIncident',
-  }),
-  row({
-    usage: 'incidents report <incident_id>',
-    operation: 'getIncidentReport',
-    isStream: true,
-  }),
+  row({ usage: 'incidents show <incident_id>', operation: 'getIncident' }),
+  row({ usage: 'incidents report <incident_id>', operation: 'getIncidentReport', isStream: true }),
   row({
     usage: 'keys list',
     operation: 'listBlockedKeys',
@@ -258,10 +212,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     query: OFFSET,
     columns: ['fingerprint', 'id', 'subject', 'not_after'],
   }),
-  row({
-    usage: 'issuers chain <fingerprint>',
-    operation: 'getIssuerChain',
-  }),
+  row({ usage: 'issuers chain <fingerprint>', operation: 'getIssuerChain' }),
 
   row({
     usage: 'names why <name>',
@@ -276,20 +227,14 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     query: { ...optionsOf(ORDER_FILTERS), ...PLACE },
     columns: ORDER_MEMBERS.table,
   }),
-  row({
-    usage: 'orders show <order_id>',
-    operation: 'getOrder',
-  }),
+  row({ usage: 'orders show <order_id>', operation: 'getOrder' }),
   row({
     usage: 'accounts list',
     operation: 'listAccounts',
     query: { ...optionsOf(ACCOUNT_FILTERS), ...PLACE },
     columns: ACCOUNT_MEMBERS.table,
   }),
-  row({
-    usage: 'accounts show <account_id>',
-    operation: 'getAccount',
-  }),
+  row({ usage: 'accounts show <account_id>', operation: 'getAccount' }),
   row({
     usage: 'accounts update <account_id>',
     operation: 'updateAccount',
@@ -298,20 +243,14 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
       tags: optional('All its tags, with commas between them', tagsOf),
     },
   }),
-  row({
-    usage: 'accounts deactivate <account_id>',
-    operation: 'deactivateAccount',
-  }),
+  row({ usage: 'accounts deactivate <account_id>', operation: 'deactivateAccount' }),
   row({
     usage: 'accounts allowed <account_id>',
     operation: 'listIdentifiersOfAccount',
     query: PLACE,
     columns: ['identifier_type', 'identifier_value', 'created_at', 'id'],
   }),
-  row({
-    usage: 'terms show',
-    operation: 'getTerms',
-  }),
+  row({ usage: 'terms show', operation: 'getTerms' }),
 
   row({
     usage: 'eab list',
@@ -319,20 +258,13 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     query: { ...optionsOf(CREDENTIAL_FILTERS), ...PLACE },
     columns: CREDENTIAL_MEMBERS.table,
   }),
-  row({
-    usage: 'eab show <cred_id>',
-    operation: 'getEabCredential',
-  }),
+  row({ usage: 'eab show <cred_id>', operation: 'getEabCredential' }),
   row({
     usage: 'eab update <cred_id>',
     operation: 'updateEabCredential',
     body: { tags: optional('All its tags, with commas between them', tagsOf) },
   }),
-  row({
-    usage: 'eab revoke <cred_id>',
-    operation: 'revokeEabCredential',
-    text: revokedText,
-  }),
+  row({ usage: 'eab revoke <cred_id>', operation: 'revokeEabCredential', text: revokedText }),
   row({
     usage: 'identifiers list',
     operation: 'listIdentifiersOfAccount',
@@ -342,24 +274,15 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     query: PLACE,
     columns: ['identifier_type', 'identifier_value', 'created_at', 'id'],
   }),
-  row({
-    usage: 'identifiers show <identifier_id>',
-    operation: 'getAllowedIdentifier',
-  }),
+  row({ usage: 'identifiers show <identifier_id>', operation: 'getAllowedIdentifier' }),
   row({
     usage: 'profiles list',
     operation: 'listCsrProfiles',
     query: PLACE,
     columns: ['id', 'name', 'description', 'created_at'],
   }),
-  row({
-    usage: 'profiles show <profile_id>',
-    operation: 'getCsrProfile',
-  }),
-  row({
-    usage: 'profiles delete <profile_id>',
-    operation: 'deleteCsrProfile',
-  }),
+  row({ usage: 'profiles show <profile_id>', operation: 'getCsrProfile' }),
+  row({ usage: 'profiles delete <profile_id>', operation: 'deleteCsrProfile' }),
   row({
     usage: 'profiles assign <profile_id>',
     operation: 'assignCsrProfile',
@@ -425,27 +348,15 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     },
     text: userText,
   }),
-  row({
-    usage: 'users delete <user_id>',
-    operation: 'deleteUser',
-    approval: true,
-  }),
-  row({
-    ...PASSWORD,
-    usage: 'users reset-password <user_id>',
-    operation: 'resetPassword',
-    approval: true,
-  }),
+  row({ usage: 'users delete <user_id>', operation: 'deleteUser', approval: true }),
+  row({ ...PASSWORD, usage: 'users reset-password <user_id>', operation: 'resetPassword', approval: true }),
   row({
     usage: 'users sessions <user_id>',
     operation: 'listSessionsOfUser',
     query: LIMIT,
     columns: ['id', 'created_at', 'expires_at', 'ip_address', 'methods', 'user_agent'],
   }),
-  row({
-    usage: 'users end-session <user_id> <session_id>',
-    operation: 'endSessionOfUser',
-  }),
+  row({ usage: 'users end-session <user_id> <session_id>', operation: 'endSessionOfUser' }),
   row({ usage: 'me show', operation: 'getMe', needsSession: true }),
   row({
     usage: 'tokens list',
@@ -468,42 +379,18 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     columns: ['id', 'status', 'maker', 'summary', 'reason', 'created_at'],
   }),
   row({ usage: 'approvals show <approval_id>', operation: 'getApproval' }),
-  row({
-    usage: 'approvals request <approval_id>',
-    operation: 'getApprovalRequest',
-  }),
-  row({
-    usage: 'approvals approve <approval_id>',
-    operation: 'approve',
-    needsSession: true,
-  }),
-  row({
-    usage: 'approvals reject <approval_id> <reason>',
-    operation: 'reject',
-    needsSession: true,
-  }),
-  row({
-    usage: 'approvals withdraw <approval_id>',
-    operation: 'withdraw',
-    needsSession: true,
-  }),
-  row({
-    usage: 'approvals collect <approval_id>',
-    operation: 'collectApproved',
-    needsSession: true,
-  }),
+  row({ usage: 'approvals request <approval_id>', operation: 'getApprovalRequest' }),
+  row({ usage: 'approvals approve <approval_id>', operation: 'approve', needsSession: true }),
+  row({ usage: 'approvals reject <approval_id> <reason>', operation: 'reject', needsSession: true }),
+  row({ usage: 'approvals withdraw <approval_id>', operation: 'withdraw', needsSession: true }),
+  row({ usage: 'approvals collect <approval_id>', operation: 'collectApproved', needsSession: true }),
   row({
     usage: 'audit list',
     operation: 'listAuditLog',
     query: { ...optionsOf(AUDIT_FILTERS), ...LIMIT, ...CURSOR },
     columns: ['created_at', 'action', 'username', 'details', 'id'],
   }),
-  row({
-    usage: 'audit export',
-    operation: 'exportAuditLog',
-    body: optionsOf(AUDIT_FILTERS),
-    isStream: true,
-  }),
+  row({ usage: 'audit export', operation: 'exportAuditLog', body: optionsOf(AUDIT_FILTERS), isStream: true }),
 
   row({
     usage: 'notifications list',
@@ -522,11 +409,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     query: LIMIT,
     columns: ['notifications', 'recipients', 'last_at', 'notification_type', 'cause'],
   }),
-  row({
-    usage: 'notifications test',
-    operation: 'sendTestMail',
-    needsSession: true,
-  }),
+  row({ usage: 'notifications test', operation: 'sendTestMail', needsSession: true }),
   row({
     usage: 'notifications purge',
     operation: 'purgeNotifications',
@@ -538,10 +421,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     query: OFFSET,
     columns: ['id', 'failed_at', 'consumer', 'kind', 'attempts', 'error'],
   }),
-  row({
-    usage: 'events retry <dead_letter_id>',
-    operation: 'retryDeadLetter',
-  }),
+  row({ usage: 'events retry <dead_letter_id>', operation: 'retryDeadLetter' }),
   row({
     usage: 'events causes',
     operation: 'listDeadLetterCauses',
