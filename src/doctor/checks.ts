@@ -113,7 +113,7 @@ async function verdictsOf(check: Check, sources: Sources): Promise<readonly Verd
     return found === undefined ? [] : 'result' in found ? [found] : found
   } catch (error) {
     const { mend, who } = error instanceof CannotTell ? error : {}
-    return [{ ...unknownBecause(`${messageOf(error)}`, mend), who }]
+    return [{ ...unknownBecause(messageOf(error), mend), who }]
   }
 }
 

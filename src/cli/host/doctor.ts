@@ -10,6 +10,7 @@ import { printable } from '../../shared/lib/terminal.ts'
 import { loadConfigFile, nameOfConfig } from '../config-file.ts'
 import { inspectServiceFiles } from '../configured-files.ts'
 import { connectAsServiceUser } from '../peer-relay.ts'
+import { tell } from '../printing.ts'
 import type { Printing } from '../values.ts'
 
 interface DoctorValues extends Printing {
@@ -38,7 +39,7 @@ export async function doctor(values: DoctorValues): Promise<number> {
   try {
     const findings = await runChecks(checks, sources, showProgress)
     clearProgress()
-    console.log(values.json ? JSON.stringify(jsonOf(findings, new Date()), null, 2) : textOf(findings))
+    tell(values.json, jsonOf(findings, new Date()), textOf(findings))
     return exitCodeOf(countsOf(findings), values.strict)
   } finally {
     await sources.close()
