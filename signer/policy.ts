@@ -6,7 +6,7 @@
  */
 
 import { keysOf } from '../src/shared/lib/encoding.ts'
-import { CURVES, type SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
+import { CURVES, type SignatureAlgorithm, subjectKeyIdentifier } from '../src/shared/pki/algorithms.ts'
 import {
   MAX_SERIAL_OCTETS,
   parseTbsCertificate,
@@ -14,11 +14,10 @@ import {
   type TbsCertificate,
 } from '../src/shared/pki/certificate.ts'
 import { DerError } from '../src/shared/pki/der.ts'
-import type { GeneralName } from '../src/shared/pki/general-names.ts'
 import { lintTbsCertificate } from '../src/shared/pki/lint.ts'
+import type { GeneralName } from '../src/shared/pki/name.ts'
 import { checkNameConstraints, type NameConstraints } from '../src/shared/pki/name-constraints.ts'
 import { ATTRIBUTE_SHORT_NAMES, COMMON_NAME, EXTENSION } from '../src/shared/pki/oids.ts'
-import { subjectKeyIdentifier } from '../src/shared/pki/spki.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../src/shared/pki/weak-key.ts'
 import type { PolicyConfig } from './config.ts'
 import { checkCertificateForms } from './extension-forms.ts'

@@ -1,9 +1,8 @@
 /** Checks of an issued chain (RFC 8555 §7.4.2): a server that hands out anything but the certificate asked for fails the run. */
 
 import { X509Certificate } from 'node:crypto'
-import { readAlgorithmIdentifier } from '../../src/shared/pki/algorithms.ts'
+import { readAlgorithmIdentifier, verifySignature } from '../../src/shared/pki/algorithms.ts'
 import { readSingle, TAG } from '../../src/shared/pki/der.ts'
-import { verifySignature } from '../../src/shared/pki/spki.ts'
 import { readTime } from '../../src/shared/pki/time.ts'
 import { Failure } from '../client/http.ts'
 

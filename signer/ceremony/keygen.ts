@@ -8,13 +8,17 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
+import {
+  parseSpki,
+  SIGNATURE_ALGORITHMS,
+  type SignatureAlgorithm,
+  subjectKeyIdentifier,
+} from '../../src/shared/pki/algorithms.ts'
 import { buildCaRequestInfo, buildRootTbsCertificate } from '../../src/shared/pki/ca-certificate.ts'
 import { assembleCertificate, parseCertificate, verifyCertificateSignature } from '../../src/shared/pki/certificate.ts'
 import { parseCsr, verifyCsrSignature } from '../../src/shared/pki/csr.ts'
 import { encodeNameText, formatName, parseName } from '../../src/shared/pki/name.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
-import { parseSpki, subjectKeyIdentifier } from '../../src/shared/pki/spki.ts'
 import { sha256Hex } from '../audit/line.ts'
 import type { SecretSource } from '../keys/secret.ts'
 import { type CeremonyLog, logged } from './log.ts'

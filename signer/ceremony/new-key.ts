@@ -16,11 +16,16 @@ import {
 } from 'node:crypto'
 import { closeSync, fsyncSync, lstatSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
-import { CURVES, type Curve, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
+import {
+  CURVES,
+  type Curve,
+  parseSpki,
+  SIGNATURE_ALGORITHMS,
+  type SignatureAlgorithm,
+} from '../../src/shared/pki/algorithms.ts'
 import { DerReader, TAG } from '../../src/shared/pki/der.ts'
 import { encodeDer } from '../../src/shared/pki/der-writer.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
-import { parseSpki } from '../../src/shared/pki/spki.ts'
 import type { KeyType } from '../config.ts'
 import { loadLibrary, type TokenPlace } from '../keys/pkcs11/library.ts'
 import { chooseOperation } from '../keys/pkcs11/mechanism.ts'

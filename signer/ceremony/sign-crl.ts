@@ -8,13 +8,12 @@
 import { createPublicKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { describeFileError } from '../../src/shared/lib/file-error.ts'
-import { readAlgorithmIdentifier, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
+import { readAlgorithmIdentifier, type SignatureAlgorithm, verifySignature } from '../../src/shared/pki/algorithms.ts'
 import { type Certificate, fingerprintSha256, serialNumberHex } from '../../src/shared/pki/certificate.ts'
 import { isIssuedBy } from '../../src/shared/pki/certification-path.ts'
 import { CRL_REASONS, lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../../src/shared/pki/crl-lint.ts'
 import { DerError, readSingle, TAG } from '../../src/shared/pki/der.ts'
 import { decodePem, isPem } from '../../src/shared/pki/pem.ts'
-import { verifySignature } from '../../src/shared/pki/spki.ts'
 import {
   type CrlEntry,
   encodeCrlEntries,

@@ -178,7 +178,8 @@ export const SUMMARIES = {
     'Block a key by the SHA-256 of its SubjectPublicKeyInfo: no certificate is issued for it any more, and the account that has it is revoked',
   unblockKey: 'Take the block of a key back; a revoked account stays so',
 
-  examineIncident: 'Show what a key, certificate, CSR, account, kid or name concerns, by owner. It changes nothing.',
+  examineIncident:
+    'Show what a key, type of key, certificate, CSR, account, kid or name concerns, by owner. It changes nothing.',
   previewIncidentMail: 'Show the mail that the owners would get, and how many would get it',
   beginIncident: 'Begin an incident: revoke certificates, block the key, advise renewal, tell the owners',
   listIncidents: 'List incidents, newest first',

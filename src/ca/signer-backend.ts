@@ -14,10 +14,9 @@ import {
   SignerProtocolError,
   SignerRefusal,
 } from '../../signer/protocol/signer-errors.ts'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm, verifySignature } from '../shared/pki/algorithms.ts'
 import { assembleCertificate, parseCertificate } from '../shared/pki/certificate.ts'
 import { constraintsOf } from '../shared/pki/certification-path.ts'
-import { verifySignature } from '../shared/pki/spki.ts'
 import { type CaBackend, CaError, type CaHealth, type CaIssuer, type SignOptions, type StreamedTbs } from './backend.ts'
 import { SignerClient, type SignerClientOptions, type SignerDescription } from './signer-client.ts'
 import { type SignerRecords, signerRecords } from './signer-records.ts'

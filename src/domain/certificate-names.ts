@@ -2,8 +2,7 @@
 
 import { parseCertificate, type TbsCertificate } from '../shared/pki/certificate.ts'
 import { contextConstructedTag, DerError, DerReader } from '../shared/pki/der.ts'
-import type { GeneralName } from '../shared/pki/general-names.ts'
-import { attributeValues, textOf } from '../shared/pki/name.ts'
+import { attributeValues, type GeneralName, textOf } from '../shared/pki/name.ts'
 import { COMMON_NAME, EMAIL_ADDRESS } from '../shared/pki/oids.ts'
 import { canonicalName } from '../shared/protocol/identifier.ts'
 

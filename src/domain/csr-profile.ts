@@ -6,12 +6,10 @@
  */
 
 import { isJsonObject, type JsonObject } from '../shared/lib/encoding.ts'
-import { CURVES } from '../shared/pki/algorithms.ts'
+import { CURVES, type Spki } from '../shared/pki/algorithms.ts'
 import type { Csr } from '../shared/pki/csr.ts'
-import type { GeneralName, GeneralNameKind } from '../shared/pki/general-names.ts'
-import { MAX_COMMON_NAME_CHARACTERS } from '../shared/pki/name.ts'
+import { type GeneralName, type GeneralNameKind, MAX_COMMON_NAME_CHARACTERS } from '../shared/pki/name.ts'
 import { EXTENDED_KEY_USAGES } from '../shared/pki/oids.ts'
-import type { Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { certifiedCommonNames, certifiedNames, firstOf, fitsCommonName, listed, shortened, shown } from './csr-check.ts'
 import { compileLinearPattern, type LinearPattern, PatternError } from './linear-pattern.ts'

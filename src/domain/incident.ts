@@ -1,12 +1,12 @@
 /** An administrator reports in an incident a key in any form, an account, a credential, or a name. Pure. */
 
 import { createPublicKey } from 'node:crypto'
+import { hashSpki, parseSpki } from '../shared/pki/algorithms.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import { parseCsr } from '../shared/pki/csr.ts'
 import { decodePem } from '../shared/pki/pem.ts'
-import { hashSpki, parseSpki } from '../shared/pki/spki.ts'
 
-/** `word` is a kid or a name, which only the database can tell. */
+/** `word` is a kid, which only the database can tell, a type of key, or a name. */
 type Reported =
   | { kind: 'key'; spkiSha256: string; readAs: string }
   | { kind: 'account'; id: string }
@@ -39,7 +39,7 @@ const privateKey = () =>
   new UnreadableReport('this is a private key; send its public key only, and treat the private key as leaked')
 const unreadable = () =>
   new UnreadableReport(
-    'this is no public key, JWK, certificate, CSR, SHA-256 of a public key, account, kid or name that can be read',
+    'this is no public key, JWK, certificate, CSR, SHA-256 of a public key, account, kid, type of key or name that can be read',
   )
 
 function keyOfPem(text: string): Reported {

@@ -6,6 +6,7 @@ import { namesOf } from '../domain/certificate-names.ts'
 import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../domain/crl-scope.ts'
 import { withoutSignOctet } from '../domain/revocation.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
+import { hashSpki } from '../shared/pki/algorithms.ts'
 import {
   type Certificate,
   fingerprintSha256,
@@ -14,7 +15,6 @@ import {
   verifyCertificateSignature,
 } from '../shared/pki/certificate.ts'
 import { lintedReason } from '../shared/pki/crl-lint.ts'
-import { hashSpki } from '../shared/pki/spki.ts'
 import { createCertificateImport, findRecorded, revokeListed } from '../store/certificate-import.ts'
 import type { Database, Statement } from '../store/database.ts'
 import { createIssuanceStore } from '../store/issuance-store.ts'

@@ -3,12 +3,11 @@
  * supervisor takes the steps (csr-issuances.ts).
  */
 
-import type { CertificateProfile } from '../domain/certificate-profile.ts'
-import { certificateValidity, type Validity } from '../domain/certificate-profile.ts'
+import { type CertificateProfile, certificateValidity, type Validity } from '../domain/certificate-profile.ts'
 import { isSigner } from '../domain/csr-issuance.ts'
 import type { Order } from '../domain/records.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
-import { hashSpki, type Spki } from '../shared/pki/spki.ts'
+import { hashSpki, type Spki } from '../shared/pki/algorithms.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { CsrIssuanceStore } from '../store/csr-issuance-store.ts'

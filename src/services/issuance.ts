@@ -13,22 +13,23 @@
 
 import { type CaBackend, CaError, type CaIssuer } from '../ca/backend.ts'
 import { renderRequester } from '../ca/signer-records.ts'
-import { admittedCommonName, contentOf } from '../domain/certificate-content.ts'
 import {
+  admittedCommonName,
   type CertificateProfile,
   certificateValidity,
   chooseIssuer,
   constraintsOfProfiles,
+  contentOf,
   DEFAULT_PROFILE,
   type RequestedValidity,
   type Validity,
 } from '../domain/certificate-profile.ts'
 import { oncePerKey } from '../shared/lib/caching.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
+import { hashSpki, type Spki } from '../shared/pki/algorithms.ts'
 import { fingerprintSha256, parseTbsCertificate } from '../shared/pki/certificate.ts'
 import { lintTbsCertificate } from '../shared/pki/lint.ts'
 import type { NameConstraints } from '../shared/pki/name-constraints.ts'
-import { hashSpki, type Spki } from '../shared/pki/spki.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem, type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'

@@ -4,8 +4,12 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CaError } from '../ca/backend.ts'
 import type { BackendState, CsrBackend, IssuanceRequest, IssuanceStep } from '../ca/csr-backend.ts'
-import type { CertificateProfile } from '../domain/certificate-profile.ts'
-import { SUBJECT_KEY_TYPES, type SubjectKeyType, USUAL_ALGORITHMS } from '../domain/certificate-profile.ts'
+import {
+  type CertificateProfile,
+  SUBJECT_KEY_TYPES,
+  type SubjectKeyType,
+  USUAL_ALGORITHMS,
+} from '../domain/certificate-profile.ts'
 import { type CsrPolicy, checkCsr } from '../domain/csr-check.ts'
 import { restSeconds } from '../domain/csr-issuance.ts'
 import { SIGNATURE_ALGORITHMS } from '../shared/pki/algorithms.ts'

@@ -1,10 +1,9 @@
 /** Settings of other CAs: the circuit breaker, the signing service `external`, CA modules (`ext:`), and the certificates that they issue. */
 
 import { readFileSync } from 'node:fs'
-import type { CircuitBreakerSettings } from '../ca/circuit-breaker.ts'
 import type { ExternalSettings } from '../ca/external-backend.ts'
-import type { ModuleBackendOptions } from '../ca/module/module-backend.ts'
-import { CA_METHODS } from '../ca/module/module-backend.ts'
+import type { CircuitBreakerSettings } from '../ca/guarded-backend.ts'
+import { CA_METHODS, type ModuleBackendOptions } from '../ca/module/module-backend.ts'
 import { keyOfBackend, usedModules } from '../config/backends.ts'
 import { type CaModuleConfig, caModuleConfig } from '../config/modules.ts'
 import type { Config } from '../config/schema.ts'

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { before, describe, test } from 'node:test'
-import { hashSpki } from '../../src/shared/pki/spki.ts'
+import { hashSpki } from '../../src/shared/pki/algorithms.ts'
 import { revokeListed } from '../../src/store/certificate-import.ts'
 import {
   type AcmeClient,

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { AccountActivity } from '../../src/services/account-activity.ts'
+import { AccountActivity } from '../../src/services/account-cache.ts'
 import type { SeenAccount } from '../../src/store/account-activity-store.ts'
 import type { Statement } from '../../src/store/database.ts'
 import { type AcmeClient, createAcmeClient, newAccountKey, send } from '../support/acme-client.ts'

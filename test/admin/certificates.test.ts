@@ -52,6 +52,7 @@ describe('certificates of the Admin API', () => {
       serial_number: leaf.serialNumber.toLowerCase().replace(/^(00)+/, ''),
       fingerprint: leaf.fingerprint256.replaceAll(':', '').toLowerCase(),
       issuer_fingerprint: json.issuer_fingerprint,
+      key_type: 'P-256',
       not_before: new Date(leaf.validFrom).toISOString(),
       not_after: new Date(leaf.validTo).toISOString(),
       revoked_at: null,

@@ -104,6 +104,7 @@ describe('the filters of a list', () => {
     serial: [leaf.serialNumber, 'beef'],
     fingerprint: [leaf.fingerprint256, '00'.repeat(32)],
     spki_sha256: [details.public_key.spki_sha256, '00'.repeat(32)],
+    key_type: ['P-256', 'RSA-below-3072'],
     domain: ['WWW.filters.test', 'filters.test'],
     domain_suffix: ['filters.test', 'ilters.test'],
     status: ['revoked', 'expired'],
@@ -190,6 +191,7 @@ describe('the filters of a list', () => {
     () => ({
       account_id: [account, NOBODY],
       spki_sha256: [details.public_key.spki_sha256, '00'.repeat(32)],
+      key_type: ['P-256', 'RSA-below-3072'],
       eab_kid: [credential.kid, 'another'],
       domain: ['WWW.filters.test', 'filters.test'],
       domain_suffix: ['filters.test', 'ilters.test'],

@@ -8,7 +8,7 @@ import { type AcmeClient, createAcmeClient, csrFor } from '../support/acme-clien
 import { administrator } from '../support/admin.ts'
 import { issuingOn } from '../support/administered.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, newestEntries } from '../support/bound.ts'
-import { ED25519_KEY, P256_KEY, P384_KEY, type TestKey } from '../support/keys.ts'
+import { ED25519_KEY, P256_KEY, P384_KEY, RSA_KEY, type TestKey } from '../support/keys.ts'
 import type { ReceivedMail } from '../support/mail-server.ts'
 import { mailsOf, sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
@@ -96,6 +96,16 @@ describe('incidents', () => {
     assert.deepEqual(await shown('WWW.kid.test'), [{ domain: 'www.kid.test' }, 1])
     assert.deepEqual(await shown('kid.test'), [{ domain: 'kid.test' }, 0])
     assert.deepEqual(await shown('kid.test', true), [{ domain_suffix: 'kid.test' }, 1])
+  })
+
+  test('a type of key stands for all certificates that have one', async () => {
+    const before = await examine('RSA-2048')
+    await at.client.obtain(['type.test'], at.responder, { key: RSA_KEY })
+    const { json } = await examine('RSA-2048')
+    assert.deepEqual([json.filter, json.read_as], [{ key_type: 'RSA-2048' }, 'a type of key'])
+    assert.equal(json.certificates, before.json.certificates + 1)
+    assert.deepEqual((await examine('RSA-below-3072')).json.filter, { key_type: 'RSA-below-3072' })
+    assert.deepEqual((await examine('other')).json.filter, { domain: 'other' })
   })
 
   test('a leaked key: revoked, blocked, advised, the owner told, the CRL watched, the report whole', async () => {

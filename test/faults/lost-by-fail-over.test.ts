@@ -10,8 +10,8 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findRunningSigner } from '../../src/ca/signer-place.ts'
+import { hashSpki } from '../../src/shared/pki/algorithms.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
-import { hashSpki } from '../../src/shared/pki/spki.ts'
 import {
   type AcmeClient,
   closeConnections,

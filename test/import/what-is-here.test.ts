@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { hashSpki } from '../../src/shared/pki/spki.ts'
+import { hashSpki } from '../../src/shared/pki/algorithms.ts'
 import { CERTIFICATE_KEYS, parseAccountKey } from '../../src/shared/protocol/jwk.ts'
 import { newAccountKey } from '../support/acme-client.ts'
 import { type FormerAcmeeh, formerAcmeeh } from '../support/acmeeh.ts'

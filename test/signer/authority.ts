@@ -5,7 +5,12 @@ import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { CaIssuer } from '../../src/ca/backend.ts'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
+import {
+  parseSpki,
+  SIGNATURE_ALGORITHMS,
+  type SignatureAlgorithm,
+  subjectKeyIdentifier,
+} from '../../src/shared/pki/algorithms.ts'
 import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
 import { contextConstructedTag } from '../../src/shared/pki/der.ts'
 import { type DerWriter, encodeDer } from '../../src/shared/pki/der-writer.ts'
@@ -19,7 +24,6 @@ import {
 } from '../../src/shared/pki/name-constraints.ts'
 import { EXTENSION, type KeyUsage } from '../../src/shared/pki/oids.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
-import { parseSpki, subjectKeyIdentifier } from '../../src/shared/pki/spki.ts'
 import { buildTbsCertificate, type TbsCertificateInput } from '../../src/shared/pki/tbs-certificate.ts'
 import { writeTime } from '../../src/shared/pki/time.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'

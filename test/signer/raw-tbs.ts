@@ -1,7 +1,12 @@
 /** Writes TBSCertificates that no builder of ours would write, to show that they are refused. */
 
 import { randomBytes } from 'node:crypto'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
+import {
+  parseSpki,
+  SIGNATURE_ALGORITHMS,
+  type SignatureAlgorithm,
+  subjectKeyIdentifier,
+} from '../../src/shared/pki/algorithms.ts'
 import { contextConstructedTag, TAG } from '../../src/shared/pki/der.ts'
 import { type DerWriter, encodeDer } from '../../src/shared/pki/der-writer.ts'
 import {
@@ -14,7 +19,6 @@ import {
   writeSubjectKeyIdentifier,
 } from '../../src/shared/pki/extensions.ts'
 import { EMPTY_NAME } from '../../src/shared/pki/name.ts'
-import { parseSpki, subjectKeyIdentifier } from '../../src/shared/pki/spki.ts'
 import { writeTime } from '../../src/shared/pki/time.ts'
 import { type Authority, leafInput } from './authority.ts'
 

@@ -126,6 +126,7 @@ describe('plans of long lists and walks', () => {
       /certificates_not_after/,
     ],
     'certificates of a key': [certificates({ spki_sha256: 'ab'.repeat(32) }), /certificates_pkey/],
+    'certificates of a type of key': [certificates({ key_type: 'RSA-below-3072' }), /certificates_pkey/],
     'certificates by time of issuance': [certificates({ issued_before: inDays(-1) }), /certificates_pkey/],
     'certificates of a profile': [certificates({ profile: 'rare' }), /certificates_pkey/],
     'certificates below a name': [certificates({ domain_suffix: 'x.example' }), /certificates_suffixes/],

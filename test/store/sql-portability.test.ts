@@ -48,8 +48,8 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   },
   plpgsql: {
     pattern: /LANGUAGE plpgsql/,
-    why: 'bodies of triggers, and what indexes have: the suffixes of a name, the hash of an account key',
-    substitute: 'the same work in the statements that write; a column for the suffixes',
+    why: 'bodies of triggers, and what indexes have: the suffixes of a name, the hash of an account key; the type of a key',
+    substitute: 'the same work in the statements that write; columns for the suffixes and the type',
     places: [
       'migrations/0003_certificates.sql',
       'migrations/0004_crl.sql',
@@ -60,6 +60,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
       'migrations/0013_import.sql',
       'migrations/0027_account_keys.sql',
       'migrations/0029_compromised_keys.sql',
+      'migrations/0037_key_types.sql',
     ],
   },
   triggers: {

@@ -8,8 +8,13 @@
  */
 
 import { createHash } from 'node:crypto'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../../src/shared/pki/algorithms.ts'
-import { parseSpki, type Spki, verifySignature } from '../../../src/shared/pki/spki.ts'
+import {
+  parseSpki,
+  SIGNATURE_ALGORITHMS,
+  type SignatureAlgorithm,
+  type Spki,
+  verifySignature,
+} from '../../../src/shared/pki/algorithms.ts'
 import { TEST_MESSAGE } from '../../protocol/methods.ts'
 import { SignerUnavailable } from '../../protocol/signer-errors.ts'
 import { type KeyState, poolThreads, type SigningKey, type StreamedSignature } from '../signing-key.ts'

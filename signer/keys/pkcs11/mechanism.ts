@@ -7,8 +7,8 @@ import {
   SIGNATURE_ALGORITHMS,
   type SignatureAlgorithm,
   type SignatureAlgorithmFacts,
+  type Spki,
 } from '../../../src/shared/pki/algorithms.ts'
-import type { Spki } from '../../../src/shared/pki/spki.ts'
 
 type HashName = NonNullable<SignatureAlgorithmFacts['hash']>
 

@@ -36,6 +36,10 @@ export const Certificate = z
     serial_number: z.string(),
     fingerprint: z.string().nullable().meta({ description: 'Null where only issuer and serial number are known.' }),
     issuer_fingerprint: z.string(),
+    key_type: z
+      .string()
+      .nullable()
+      .meta({ description: 'Such as RSA-2048, P-256, Ed25519 or other; null as the fingerprint.' }),
     not_before: timestamp(),
     not_after: timestamp(),
     revoked_at: timestamp().nullable(),
@@ -111,6 +115,7 @@ function bodyOf(row: ListedCertificate & { account_name: string | null }) {
     serial_number,
     fingerprint,
     issuer_fingerprint,
+    key_type: row.key_type,
     not_before: time(row.not_before),
     not_after: time(row.not_after),
     revoked_at: timeOrNull(revoked_at),

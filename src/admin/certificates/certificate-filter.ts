@@ -32,6 +32,16 @@ const HAS_STATUS: Record<NonNullable<CertificateQuery['status']>, Fragment> = {
   revoked: IS_REVOKED,
 }
 
+/** 'RSA-2048', 'P-256' and so on (migrations/0037_key_types.sql). */
+export const KEY_TYPE = sql.fragment`key_type(c.der)`
+
+function hasKeyType(type: NonNullable<CertificateQuery['key_type']>): Fragment {
+  if (type === 'RSA') return sql.fragment`starts_with(${KEY_TYPE}, 'RSA-')`
+  const [, bits] = /^RSA-below-(\d+)$/.exec(type) ?? []
+  if (bits === undefined) return sql.fragment`${KEY_TYPE} = ${type}`
+  return sql.fragment`substring(${KEY_TYPE} FROM '^RSA-([0-9]+)$')::integer < ${bits}::integer`
+}
+
 const hasHex = (column: Fragment) => (hex: string) => sql.fragment`${column} = decode(${hex}, 'hex')`
 const at = (time: Date | string) => instant(new Date(time))
 
@@ -45,6 +55,7 @@ export const CONDITIONS = {
   serial: hasHex(sql.fragment`c.serial_number`),
   fingerprint: hasHex(sql.fragment`sha256(c.der)`),
   spki_sha256: hasHex(sql.fragment`c.spki_sha256`),
+  key_type: hasKeyType,
   domain: (name) => sql.fragment`c.names @> ${sql.array([name], 'text')}`,
   // For rows that another index finds: not LIKE, which has wildcards.
   domain_suffix: (suffix) => sql.fragment`

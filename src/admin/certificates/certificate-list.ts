@@ -14,7 +14,7 @@ import {
 } from '../../store/list-page.ts'
 import { type CommonQueryMethods, constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { type CertificateSort, usualSort } from '../resources/certificates.ts'
-import { type CertificateFilter, CONDITIONS, conditionsOf } from './certificate-filter.ts'
+import { type CertificateFilter, CONDITIONS, conditionsOf, KEY_TYPE } from './certificate-filter.ts'
 import { isEmpty, type Way, wayOf, wayOfAll } from './certificate-ways.ts'
 
 export const CertificateRow = z.object({
@@ -25,6 +25,7 @@ export const CertificateRow = z.object({
   issuer_fingerprint: z.string(),
   /** Null where only issuer and serial number are known (certificate-import.ts). */
   fingerprint: z.string().nullable(),
+  key_type: z.string().nullable(),
   names: z.array(z.string()),
   not_before: z.date(),
   not_after: z.date(),
@@ -38,7 +39,7 @@ const Id = z.object({ id: z.string() })
 const columns = sql.fragment`
   c.id, c.account_id, c.order_id, encode(c.serial_number, 'hex') AS serial_number,
   encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, encode(sha256(nullif(c.der, '')), 'hex') AS fingerprint, c.names,
-  c.not_before, c.not_after, c.issued_at, c.revoked_at, c.revocation_reason`
+  c.not_before, c.not_after, c.issued_at, c.revoked_at, c.revocation_reason, ${KEY_TYPE} AS key_type`
 
 const ofScope = (scope: Scope) => isAccountInScope(sql.fragment`c.account_id`, scope)
 

@@ -12,7 +12,7 @@ import { bulkRevocationAct } from '../approvals/acts.ts'
 import type { AdminContext } from '../context.ts'
 import { audienceOf, previewMail } from '../owner-mails.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
-import { belowName, withName } from '../resources/certificates.ts'
+import { belowName, withKeyType, withName } from '../resources/certificates.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
 import { listResults } from '../revocations/bulk-revocation-store.ts'
 import { text, uuid } from '../schemas.ts'
@@ -97,7 +97,7 @@ export const INCIDENTS = endpointGroup('Incidents', {
     body: z.strictObject({
       text: text(MOST_OF_A_REPORT).meta({
         description:
-          'A public key, certificate or CSR as PEM; a JWK; SHA-256 of a SubjectPublicKeyInfo; the id or URL of an account; a kid; a name. A private key is refused.',
+          'A public key, certificate or CSR as PEM; a JWK; SHA-256 of a SubjectPublicKeyInfo; the id or URL of an account; a kid; a type of key such as RSA-below-3072; a name. A private key is refused.',
       }),
       below: z.boolean().default(false).meta({ description: 'A name, and all below it.' }),
     }),
@@ -217,6 +217,8 @@ async function recognize(
     if (reported.kind === 'account') return { filter: { account_id: reported.id }, readAs: 'an account' }
     if (await isCredential(db, reported.text))
       return { filter: { eab_kid: reported.text }, readAs: 'the kid of a credential' }
+    const ofType = withKeyType(reported.text)
+    if (ofType) return { filter: ofType, readAs: 'a type of key' }
     const name = canonicalName(reported.text)
     if (name === '') throw new UnreadableReport('this is no name')
     return below

@@ -1,9 +1,24 @@
 /** Certificates: by what they are listed, revoked and found, in which orders, and with which columns. */
 
-import { type Filters, type FilterValues, pick } from './filter.ts'
+import { type Filters, type FilterValues, pick, valuesOf } from './filter.ts'
 
 /** Each certificate has one: `revoked` includes those that have ended since. */
 const STATUSES = { active: 'Active', revoked: 'Revoked', expired: 'Expired' } as const
+
+/** Types that the function key_type of the database finds, and groups of them; named as in the set-up. */
+const KEY_TYPES = {
+  RSA: 'RSA',
+  'RSA-below-2048': 'RSA below 2048 bits',
+  'RSA-below-3072': 'RSA below 3072 bits',
+  'RSA-2048': 'RSA-2048',
+  'RSA-3072': 'RSA-3072',
+  'RSA-4096': 'RSA-4096',
+  'P-256': 'P-256',
+  'P-384': 'P-384',
+  'P-521': 'P-521',
+  Ed25519: 'Ed25519',
+  other: 'Other',
+} as const
 
 export const CERTIFICATE_FILTERS = {
   account_id: { kind: 'uuid', label: 'Account id', says: 'Only those of the account with this id.' },
@@ -13,6 +28,12 @@ export const CERTIFICATE_FILTERS = {
     kind: 'sha256',
     label: 'SHA-256 of the public key',
     says: 'SHA-256 of the SubjectPublicKeyInfo.',
+  },
+  key_type: {
+    kind: KEY_TYPES,
+    label: 'Type of key',
+    says: '`RSA` is RSA of any size; `other` is none of these kinds.',
+    field: true,
   },
   domain: {
     kind: 'name',
@@ -95,7 +116,7 @@ export const AT_RISK_FILTERS = {
 
 /** Filters of a bulk revocation, in the order of its form. A time is strict there: nobody has asked for what was issued at it. */
 export const REVOCATION_FILTERS = {
-  ...pick(CERTIFICATE_FILTERS, ['account_id', 'spki_sha256']),
+  ...pick(CERTIFICATE_FILTERS, ['account_id', 'spki_sha256', 'key_type']),
   eab_kid: {
     kind: 'line',
     label: 'Key identifier of the credential',
@@ -107,9 +128,10 @@ export const REVOCATION_FILTERS = {
   serial_numbers: { kind: 'serials', label: 'Serial numbers', says: 'Serial numbers in hexadecimal.' },
 } as const satisfies Filters
 
-/** An incident is about one of these. */
+/** An incident is about one of these, which `recognize` (incident-endpoints.ts) reads from what a person types. */
 export const INCIDENT_FILTERS = pick(REVOCATION_FILTERS, [
   'spki_sha256',
+  'key_type',
   'account_id',
   'eab_kid',
   'domain',
@@ -120,6 +142,12 @@ export const INCIDENT_FILTERS = pick(REVOCATION_FILTERS, [
 export const withName = (name: string) => ({ domain: name })
 /** The filter of certificates that have a name, or one below it. */
 export const belowName = (name: string) => ({ domain_suffix: name })
+
+/** The filter of certificates whose key has a type, by its name. A host may be called `other`. */
+export const withKeyType = (name: string) => {
+  const type = valuesOf(KEY_TYPES).find((one) => one === name)
+  return type === undefined || type === 'other' ? undefined : { key_type: type }
+}
 
 /** The filter that finds what a person has typed: a fingerprint, an account, a serial number, or a name and all below it. */
 export function filterOfText(text: string): Record<string, string> {
@@ -139,9 +167,10 @@ export const CERTIFICATE_MEMBERS = {
     { head: 'Expires', member: 'not_after', kind: 'time', sort: 'not_after' },
     { head: 'Issued', member: 'created_at', kind: 'instant', sort: 'issued_at' },
     { head: 'Account', member: 'account_name' },
+    { head: 'Key', member: 'key_type', kind: 'fixed' },
     { head: 'Serial number', member: 'serial_number' },
   ],
-  table: ['serial_number', 'san_values', 'account_name', 'not_after', 'revoked_at'],
+  table: ['serial_number', 'san_values', 'account_name', 'key_type', 'not_after', 'revoked_at'],
   file: [
     'serial_number',
     'san_values',
@@ -152,6 +181,7 @@ export const CERTIFICATE_MEMBERS = {
     'account_id',
     'account_name',
     'order_id',
+    'key_type',
     'fingerprint',
     'issuer_fingerprint',
   ],

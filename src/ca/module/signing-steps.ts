@@ -3,23 +3,24 @@
  * committed, then signed. So a repeated step signs the same bytes, and no serial number is unknown.
  */
 
-import { admittedCommonName, type CertificateContent, contentOf } from '../../domain/certificate-content.ts'
 import {
+  admittedCommonName,
+  type CertificateContent,
   type CertificateProfile,
   certificateValidity,
+  contentOf,
   subjectKeyType,
   USUAL_ALGORITHMS,
   type Validity,
 } from '../../domain/certificate-profile.ts'
 import { commonNameOf } from '../../domain/csr-check.ts'
 import { constraintRefusal } from '../../domain/identifier-policy.ts'
-import type { SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
+import { type SignatureAlgorithm, verifySignature } from '../../shared/pki/algorithms.ts'
 import { assembleCertificate, parseCertificate, parseTbsCertificate } from '../../shared/pki/certificate.ts'
 import { constraintsOf } from '../../shared/pki/certification-path.ts'
 import { parseCsr } from '../../shared/pki/csr.ts'
 import type { NameConstraints } from '../../shared/pki/name-constraints.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
-import { verifySignature } from '../../shared/pki/spki.ts'
 import type { IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
 import {
   asCaError,

@@ -167,7 +167,10 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'incidents examine',
     operation: 'examineIncident',
     body: {
-      text: optional('PEM, JWK, SHA-256 of a public key, account, kid or name; never a private key', publicText),
+      text: optional(
+        'PEM, JWK, SHA-256 of a public key, account, kid, type of key such as RSA-below-3072, or name; never a private key',
+        publicText,
+      ),
       below: optional('true: a name, and all below it', flag),
     },
   }),

@@ -163,7 +163,8 @@ function filterOf(wanted: Wanted): Filter {
   const given = MEMBERS.map((name) => [name, wanted[name].trim()]).filter(([, text]) => text !== '')
   const { serial_numbers: serials, ...others }: Partial<Wanted> = withWholeDays(Object.fromEntries(given))
   const numbers = serials?.split(/[\s,]+/).filter((serial) => serial !== '')
-  return { ...others, ...(numbers && { serial_numbers: numbers }) }
+  // An address may have anything as a choice, which the service then refuses.
+  return { ...others, ...(numbers && { serial_numbers: numbers }) } as Filter
 }
 
 export function NewBulkRevocationPage({ query }: PageProps) {

@@ -50,7 +50,7 @@ export function IncidentsPage({ query, entry }: PageProps) {
         <h2>1. What is affected?</h2>
         <TextField
           label="Key, certificate, CSR, account, kid or name"
-          help="PEM, JWK, SHA-256 of a public key, id or URL of an account, kid, or host name. A private key never leaves the browser."
+          help="PEM, JWK, SHA-256 of a public key, id or URL of an account, kid, type of key such as RSA-below-3072, or host name. A private key never leaves the browser."
           rows={5}
           value={text}
           onChange={change}

@@ -1,10 +1,9 @@
 /** Revocation lists as relying parties fetch them: from the URLs in certificates. */
 
 import { crlPolicy, staleCrlAfterMs } from '../../settings/issuance-settings.ts'
-import { readAlgorithmIdentifier } from '../../shared/pki/algorithms.ts'
+import { readAlgorithmIdentifier, verifySignature } from '../../shared/pki/algorithms.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { readSingle, TAG } from '../../shared/pki/der.ts'
-import { verifySignature } from '../../shared/pki/spki.ts'
 import { type CrlHeader, TbsCertListReader } from '../../shared/pki/tbs-cert-list-reader.ts'
 import type { DiagnosisRows } from '../facts/database.ts'
 import type { Asked } from '../facts/http.ts'

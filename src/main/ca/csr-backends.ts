@@ -3,10 +3,14 @@
 import type { Logger } from 'pino'
 import { createAcmeProxyBackend } from '../../ca/acme-proxy/acme-proxy-backend.ts'
 import { readReferenceKey } from '../../ca/acme-proxy/upstream-account.ts'
-import { createCircuitBreaker } from '../../ca/circuit-breaker.ts'
 import type { CsrBackend } from '../../ca/csr-backend.ts'
 import { createExternalBackend } from '../../ca/external-backend.ts'
-import { type BackendCall, type GuardedCsrBackend, guardCsrBackend } from '../../ca/guarded-backend.ts'
+import {
+  type BackendCall,
+  createCircuitBreaker,
+  type GuardedCsrBackend,
+  guardCsrBackend,
+} from '../../ca/guarded-backend.ts'
 import { createModuleBackend, type LoadableModule, loadCaModule } from '../../ca/module/module-backend.ts'
 import { moduleContent } from '../../ca/module/signing-steps.ts'
 import { csrBackendNames, isModule } from '../../config/backends.ts'

@@ -3,6 +3,7 @@
  * (RFC 5280 §4.2.1). Also the PKCS#10 request (RFC 2986).
  */
 
+import { parseSpki, subjectKeyIdentifier } from './algorithms.ts'
 import { contextConstructedTag, TAG } from './der.ts'
 import { type DerWriter, encodeDer } from './der-writer.ts'
 import {
@@ -15,7 +16,6 @@ import {
 } from './extensions.ts'
 import { type NameConstraints, writeNameConstraints } from './name-constraints.ts'
 import { EXTENSION, EXTENSION_REQUEST } from './oids.ts'
-import { parseSpki, subjectKeyIdentifier } from './spki.ts'
 import { type TbsFields, writeUpToExtensions } from './tbs-certificate.ts'
 
 interface CaSubject {

@@ -6,9 +6,13 @@
 import { hash, KeyObject } from 'node:crypto'
 import {
   type AlgorithmIdentifier,
+  parseSpki,
   readAlgorithmIdentifier,
+  readSpki,
   SIGNATURE_ALGORITHMS,
   type SignatureAlgorithm,
+  type Spki,
+  verifySignature,
 } from './algorithms.ts'
 import { contextConstructedTag, contextTag, DerError, DerReader, readSingle, TAG } from './der.ts'
 import { encodeDer } from './der-writer.ts'
@@ -25,10 +29,8 @@ import {
   parseSubjectKeyIdentifier,
   readExtensions,
 } from './extensions.ts'
-import { type GeneralName, valuesOfKind } from './general-names.ts'
-import { type Name, readName } from './name.ts'
+import { type GeneralName, type Name, readName, valuesOfKind } from './name.ts'
 import { EXTENSION, type KeyUsage } from './oids.ts'
-import { parseSpki, readSpki, type Spki, verifySignature } from './spki.ts'
 import { readTime, type Time } from './time.ts'
 
 /** RFC 5280 §4.1.2.2: at most 20 octets, including the sign octet. */

@@ -6,7 +6,7 @@
  * read as Go and OpenSSL read it (test/corpus/csrs.ts). The key is exact: it is copied.
  */
 
-import { readAlgorithmIdentifier, type SignatureAlgorithm } from './algorithms.ts'
+import { readAlgorithmIdentifier, readSpki, type SignatureAlgorithm, type Spki, verifySignature } from './algorithms.ts'
 import { assembleCertificate } from './certificate.ts'
 import { contextConstructedTag, DerError, DerReader, readSingle, TAG } from './der.ts'
 import { encodeDer } from './der-writer.ts'
@@ -17,10 +17,16 @@ import {
   readExtensions,
   writeSubjectAltName,
 } from './extensions.ts'
-import { type GeneralName, type GeneralNameKind, readGeneralName } from './general-names.ts'
-import { commonNamesOf, EMPTY_NAME, formatName, readName } from './name.ts'
+import {
+  commonNamesOf,
+  EMPTY_NAME,
+  formatName,
+  type GeneralName,
+  type GeneralNameKind,
+  readGeneralName,
+  readName,
+} from './name.ts'
 import { EXTENSION, EXTENSION_REQUEST, MICROSOFT_EXTENSION_REQUEST } from './oids.ts'
-import { readSpki, type Spki, verifySignature } from './spki.ts'
 
 /** The bytes are no certification request. The message may be shown to a client. */
 export class CsrError extends Error {

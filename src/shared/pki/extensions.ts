@@ -11,7 +11,7 @@ import {
   writeDnsName,
   writeIpAddress,
   writeUri,
-} from './general-names.ts'
+} from './name.ts'
 import {
   ACCESS_METHOD,
   EXTENDED_KEY_USAGES,

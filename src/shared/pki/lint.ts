@@ -5,13 +5,11 @@
  */
 
 import { parseIpAddress } from '../lib/ip-address.ts'
-import { CURVES } from './algorithms.ts'
+import { CURVES, type Spki } from './algorithms.ts'
 import { MAX_SERIAL_OCTETS, type TbsCertificate } from './certificate.ts'
 import { type Extension, keyUsagesFor } from './extensions.ts'
-import type { GeneralName } from './general-names.ts'
-import { commonNamesOf, MAX_COMMON_NAME_CHARACTERS } from './name.ts'
+import { commonNamesOf, type GeneralName, MAX_COMMON_NAME_CHARACTERS } from './name.ts'
 import { ANY_EXTENDED_KEY_USAGE, EXTENSION } from './oids.ts'
-import type { Spki } from './spki.ts'
 import { timeFormOf } from './time.ts'
 
 /** Adds findings to the caller's list; nearly all certificates have none, so a rule allocates nothing. */

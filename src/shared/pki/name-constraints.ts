@@ -11,8 +11,7 @@ import { formatIpAddress, parseIpAddress } from '../lib/ip-address.ts'
 import { contextConstructedTag, contextTag, DerError, type DerReader, readSingle, TAG } from './der.ts'
 import type { DerWriter } from './der-writer.ts'
 import { type Extension, writeExtension } from './extensions.ts'
-import { type GeneralName, type GeneralNameKind, readGeneralName, writeDnsName } from './general-names.ts'
-import { type Name, parseName } from './name.ts'
+import { type GeneralName, type GeneralNameKind, type Name, parseName, readGeneralName, writeDnsName } from './name.ts'
 import { CA_EXTENSION, EMAIL_ADDRESS } from './oids.ts'
 
 /** An address and its mask, of 4 or 16 octets each. */

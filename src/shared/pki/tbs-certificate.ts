@@ -1,6 +1,6 @@
 /** Builds the TBSCertificate of a leaf (RFC 5280 §4.1). `certificate.ts` reads it. */
 
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts'
+import { parseSpki, SIGNATURE_ALGORITHMS, type SignatureAlgorithm, subjectKeyIdentifier } from './algorithms.ts'
 import { MAX_SERIAL_OCTETS } from './certificate.ts'
 import { contextConstructedTag } from './der.ts'
 import { type DerWriter, encodeDer } from './der-writer.ts'
@@ -17,7 +17,6 @@ import {
 } from './extensions.ts'
 import { EMPTY_NAME, encodeCommonName } from './name.ts'
 import type { ExtendedKeyUsage, KeyUsage } from './oids.ts'
-import { parseSpki, subjectKeyIdentifier } from './spki.ts'
 import { writeTime } from './time.ts'
 
 /** The members before the extensions, for leaf and CA certificates. */

@@ -5,8 +5,7 @@
  * modulus are cheap sieves, not proofs. A bad key may pass; a good one fails with a chance below 2^-25 (ROCA).
  */
 
-import type { Curve } from './algorithms.ts'
-import type { PublicKeyFacts, Spki } from './spki.ts'
+import type { Curve, PublicKeyFacts, Spki } from './algorithms.ts'
 
 interface CurveParameters {
   prime: bigint

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { createCircuitBreaker } from '../../../src/ca/circuit-breaker.ts'
+import { createCircuitBreaker } from '../../../src/ca/guarded-backend.ts'
 import { forAll } from '../../support/property-runs.ts'
 
 function aBreaker(failures = 3, recoveryMs = 1000) {

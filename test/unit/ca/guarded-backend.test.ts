@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { CaError, type StreamedTbs } from '../../../src/ca/backend.ts'
-import { createCircuitBreaker } from '../../../src/ca/circuit-breaker.ts'
-import { guardBackend } from '../../../src/ca/guarded-backend.ts'
+import { createCircuitBreaker, guardBackend } from '../../../src/ca/guarded-backend.ts'
 import { aCaBackend } from '../../support/cas/ca-backend.ts'
 
 /** Reads the pieces, and calls whatever goes wrong a failure of its own, as a backend over a connection does. */

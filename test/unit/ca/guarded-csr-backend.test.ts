@@ -3,9 +3,8 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { CaError } from '../../../src/ca/backend.ts'
-import { createCircuitBreaker } from '../../../src/ca/circuit-breaker.ts'
 import type { CsrBackend } from '../../../src/ca/csr-backend.ts'
-import { guardCsrBackend } from '../../../src/ca/guarded-backend.ts'
+import { createCircuitBreaker, guardCsrBackend } from '../../../src/ca/guarded-backend.ts'
 import { ISSUANCE_REQUEST } from '../../support/cas/issuance-request.ts'
 
 const FIRST = { isRepeated: false, isAbandoned: false }

@@ -5,7 +5,6 @@ import { describe, test } from 'node:test'
 import { chooseIssuer, constraintsOfProfiles } from '../../../src/domain/certificate-profile.ts'
 import type { SignatureAlgorithm } from '../../../src/shared/pki/algorithms.ts'
 import type { NameConstraints } from '../../../src/shared/pki/name-constraints.ts'
-
 import { constraintsOn } from '../../signer/authority.ts'
 
 const NOW = new Date('2026-06-01T00:00:00Z')

@@ -3,7 +3,7 @@ import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { chooseOperation } from '../../../signer/keys/pkcs11/mechanism.ts'
 import { kindOfCode, toTokenError } from '../../../signer/keys/pkcs11/native.ts'
-import { parseSpki } from '../../../src/shared/pki/spki.ts'
+import { parseSpki } from '../../../src/shared/pki/algorithms.ts'
 
 const spkiOf = (key: KeyObject) => parseSpki(key.export({ format: 'der', type: 'spki' }))
 const ec = (curve: string) => spkiOf(generateKeyPairSync('ec', { namedCurve: curve }).publicKey)

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { parseConfig } from '../../../signer/config.ts'
 import { checkTbsCertificate, compilePolicy, type IssuerFacts } from '../../../signer/policy.ts'
+import { parseSpki } from '../../../src/shared/pki/algorithms.ts'
 import {
   writeAuthorityKeyIdentifier,
   writeCrlDistributionPoints,
@@ -12,7 +13,6 @@ import {
   writeSubjectKeyIdentifier,
 } from '../../../src/shared/pki/extensions.ts'
 import { EXTENSION } from '../../../src/shared/pki/oids.ts'
-import { parseSpki } from '../../../src/shared/pki/spki.ts'
 import { address, bits, der, dns, hex, NULL, oid, sequence, text } from '../../corpus/der.ts'
 import { RSA_ENCRYPTION } from '../../corpus/requests.ts'
 import {

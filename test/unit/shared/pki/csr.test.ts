@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { CsrError, parseCsr, verifyCsrSignature } from '../../../../src/shared/pki/csr.ts'
-import { valuesOfKind } from '../../../../src/shared/pki/general-names.ts'
+import { valuesOfKind } from '../../../../src/shared/pki/name.ts'
 import { EXTENSION } from '../../../../src/shared/pki/oids.ts'
 import { address, bits, CN, dns, hex, oid, sequence, text } from '../../../corpus/der.ts'
 import { attribute, attributes, csr, extensions, keyUsage, names } from '../../../corpus/requests.ts'

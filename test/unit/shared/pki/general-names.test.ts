@@ -11,7 +11,7 @@ import {
   writeDnsName,
   writeIpAddress,
   writeUri,
-} from '../../../../src/shared/pki/general-names.ts'
+} from '../../../../src/shared/pki/name.ts'
 import { forAnyInput } from '../../../support/property-runs.ts'
 import { unlessRefused } from '../../../support/refusals.ts'
 import { words } from '../../../support/words.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { importPublicKey, parseSpki, verifySignature } from '../../../../src/shared/pki/spki.ts'
+import { importPublicKey, parseSpki, verifySignature } from '../../../../src/shared/pki/algorithms.ts'
 import { bits, der, hex, NULL, sequence } from '../../../corpus/der.ts'
 import { RSA_ENCRYPTION } from '../../../corpus/requests.ts'
 import { ALL_KEYS } from './support.ts'

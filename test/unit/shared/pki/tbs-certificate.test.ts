@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import { parseSpki, subjectKeyIdentifier } from '../../../../src/shared/pki/algorithms.ts'
 import {
   parseCertificate,
   parseTbsCertificate,
@@ -13,7 +14,6 @@ import { encodeOid } from '../../../../src/shared/pki/der-writer.ts'
 import { keyUsagesFor } from '../../../../src/shared/pki/extensions.ts'
 import { commonNamesOf, encodeCommonName } from '../../../../src/shared/pki/name.ts'
 import { EXTENDED_KEY_USAGES, EXTENSION, type ExtendedKeyUsage, KEY_USAGES } from '../../../../src/shared/pki/oids.ts'
-import { parseSpki, subjectKeyIdentifier } from '../../../../src/shared/pki/spki.ts'
 import { buildTbsCertificate, type TbsCertificateInput } from '../../../../src/shared/pki/tbs-certificate.ts'
 import { CN, der, extension, sequence, TRUE, text } from '../../../corpus/der.ts'
 import { forAllIn, forAnyInput, propertyRuns } from '../../../support/property-runs.ts'
