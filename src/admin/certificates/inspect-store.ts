@@ -47,7 +47,7 @@ const Authorization = z.object({
 })
 export type InspectedAuthorization = z.infer<typeof Authorization>
 
-const Certificate = CertificateRow.omit({ issuer_fingerprint: true, fingerprint: true }).extend({
+const Certificate = CertificateRow.omit({ issuer_fingerprint: true, fingerprint: true, key_type: true }).extend({
   der: z.instanceof(Buffer),
 })
 export type InspectedCertificate = z.infer<typeof Certificate>
