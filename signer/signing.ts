@@ -1,5 +1,6 @@
 /**
- * Turns an accepted request into a recorded signature: rate limit, key, audit chain, in this order.
+ * Turns an accepted request into a recorded signature. The order: whether the audit chain can be written, rate limit, key,
+ * record and audit line.
  *
  * The serial numbers of the newest certificates are remembered, so that no number is signed with two contents. A repeated
  * request gets the signature that there is (docs/decisions/serial-numbers-the-signer-remembers.md).

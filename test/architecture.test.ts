@@ -258,7 +258,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/admin/users/webauthn.ts',
   ],
   '@slonik/pg-driver': ['src/store/slonik.ts'],
-  'better-queue': ['src/events/external-delivery.ts'],
+  'better-queue': ['src/events/delivery.ts'],
   'graphene-pk11': ['signer/keys/pkcs11/native.ts', 'bench/faults/token.ts'],
   'fastest-levenshtein': ['src/shared/config-file/suggest.ts'],
   jose: ['src/admin/users/sign-in.ts'],

@@ -11,8 +11,7 @@ import {
   type MailDomainJob,
   type ValidationVerdict,
 } from './job.ts'
-import { validateDns01, validateDnsAccount01 } from './validate/dns-01.ts'
-import { validateDnsPersist01 } from './validate/dns-persist-01.ts'
+import { validateDns01, validateDnsAccount01, validateDnsPersist01 } from './validate/dns.ts'
 import { validateHttp01 } from './validate/http-01.ts'
 import { validateTlsAlpn01 } from './validate/tls-alpn-01.ts'
 

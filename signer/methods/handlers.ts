@@ -1,5 +1,5 @@
 /**
- * The methods of the daemon (docs/decisions/three-trust-zones.md). `records.ts` has those that give out what was signed.
+ * The methods of the daemon (docs/decisions/three-trust-zones.md). `methods/records.ts` has those that give out what was signed.
  *
  * - `signCertificate` signs a TBSCertificate.
  * - `beginCrl`, `appendCrl` and `signCrl` sign a TBSCertList (RFC 5280 §5.1.2), piece by piece. The number is on disk before

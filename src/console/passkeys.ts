@@ -31,6 +31,14 @@ function declined(): never {
   throw new FormError('passkey', 'No passkey was used: it was cancelled, took too long, or none fits this address.')
 }
 
+const asJson = <R>({ id, rawId }: PublicKeyCredential, response: R) => ({
+  id,
+  rawId: base64url(rawId),
+  type: 'public-key' as const,
+  response,
+  clientExtensionResults: {},
+})
+
 /** Shows a passkey. @param options of the service @returns the credential as JSON */
 export async function showPasskey(options: Options) {
   const publicKey = {
@@ -41,18 +49,12 @@ export async function showPasskey(options: Options) {
   const got = (await navigator.credentials.get({ publicKey }).catch(declined)) as PublicKeyCredential | null
   if (!got) return declined()
   const { clientDataJSON, authenticatorData, signature, userHandle } = got.response as AuthenticatorAssertionResponse
-  return {
-    id: got.id,
-    rawId: base64url(got.rawId),
-    type: 'public-key' as const,
-    response: {
-      clientDataJSON: base64url(clientDataJSON),
-      authenticatorData: base64url(authenticatorData),
-      signature: base64url(signature),
-      ...(userHandle && { userHandle: base64url(userHandle) }),
-    },
-    clientExtensionResults: {},
-  }
+  return asJson(got, {
+    clientDataJSON: base64url(clientDataJSON),
+    authenticatorData: base64url(authenticatorData),
+    signature: base64url(signature),
+    ...(userHandle && { userHandle: base64url(userHandle) }),
+  })
 }
 
 async function makePasskey(options: Options) {
@@ -66,17 +68,11 @@ async function makePasskey(options: Options) {
   const made = (await navigator.credentials.create({ publicKey }).catch(declined)) as PublicKeyCredential | null
   if (!made) return declined()
   const response = made.response as AuthenticatorAttestationResponse
-  return {
-    id: made.id,
-    rawId: base64url(made.rawId),
-    type: 'public-key' as const,
-    response: {
-      clientDataJSON: base64url(response.clientDataJSON),
-      attestationObject: base64url(response.attestationObject),
-      transports: response.getTransports(),
-    },
-    clientExtensionResults: {},
-  }
+  return asJson(made, {
+    clientDataJSON: base64url(response.clientDataJSON),
+    attestationObject: base64url(response.attestationObject),
+    transports: response.getTransports(),
+  })
 }
 
 /** Asks for no username: the browser offers the passkeys that it has for this address. */

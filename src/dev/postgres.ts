@@ -3,7 +3,7 @@
  *
  * It listens only on a Unix socket in its own folder. Ctrl-C for the service does not reach it, and the service stops
  * it last. It ends when the service is killed, and recovers when killed itself. Parts: `postgres-place.ts` (folders,
- * user), `postgres-binaries.ts`, `postgres-cluster.ts` (initdb, settings), `postgres-owner.ts` (owner and guard).
+ * user), `postgres-binaries.ts`, `postgres-cluster.ts` (initdb, settings).
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -19,16 +19,18 @@ import {
   prepareCluster,
   renderSettings,
 } from './postgres-cluster.ts'
-import { claimPlace, releasePlace, startGuard } from './postgres-owner.ts'
 import {
+  claimPlace,
   type PostgresPlace,
   prepareLogFile,
   preparePlace,
   prepareSocketFolder,
+  releasePlace,
   removeSocketFolder,
   SERVICE_ROLE,
   SOCKET_PORT,
   SYSTEM_FOLDER,
+  startGuard,
   usualSocketFolder,
   writeAccessRules,
 } from './postgres-place.ts'

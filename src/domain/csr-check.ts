@@ -42,7 +42,7 @@ const CA_USAGES: readonly string[] = ['key_cert_sign', 'crl_sign', UNREADABLE]
 const CA_PURPOSES: readonly string[] = ['ocsp_signing', ANY_EXTENDED_KEY_USAGE, UNREADABLE]
 
 /**
- * Checks a CSR for another CA, which may copy from it, and from another extension request than this service.
+ * Checks a CSR for another CA, which may copy extensions from it, also from a second extension request, which this service does not read.
  * @throws Problem badCSR when it asks for a CA certificate, or for more names than are certified here
  */
 export function requireLeafRequest(csr: Csr, profile: { extendedKeyUsages: readonly string[] }): void {

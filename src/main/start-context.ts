@@ -49,27 +49,18 @@ export function superviseServiceThread<T extends MessageTable, S extends Message
   })
 }
 
+const THREAD_LINES: Partial<Record<ThreadEvent['type'], readonly [level: 'warn' | 'error' | 'fatal', text: string]>> = {
+  crashed: ['error', 'thread crashed and is restarted'],
+  escalated: ['fatal', 'thread crashes again and again'],
+  stuck: ['fatal', 'thread does not end'],
+  slow: ['warn', 'thread is not ready yet, and is waited for'],
+  refused: ['warn', 'a message was refused'],
+}
+
 function threadEvents(log: Logger, onBroken: (reason: string) => void): (event: ThreadEvent) => void {
   return ({ type, name, ...facts }) => {
-    switch (type) {
-      case 'crashed':
-        log.error({ thread: name, ...facts }, 'thread crashed and is restarted')
-        break
-      case 'escalated':
-        log.fatal({ thread: name, ...facts }, 'thread crashes again and again')
-        onBroken(`${name} crashes again and again`)
-        break
-      case 'stuck':
-        log.fatal({ thread: name, ...facts }, 'thread does not end')
-        break
-      case 'slow':
-        log.warn({ thread: name, ...facts }, 'thread is not ready yet, and is waited for')
-        break
-      case 'refused':
-        log.warn({ thread: name, ...facts }, 'a message was refused')
-        break
-      default:
-        log.debug({ thread: name, ...facts }, `thread ${type}`)
-    }
+    const [level, text] = THREAD_LINES[type] ?? ['debug', `thread ${type}`]
+    log[level]({ thread: name, ...facts }, text)
+    if (type === 'escalated') onBroken(`${name} crashes again and again`)
   }
 }

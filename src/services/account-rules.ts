@@ -38,7 +38,7 @@ export interface AccountRules {
    * @returns the profile, and what must hold of the history when the order begins
    * @throws Problem badCSR
    */
-  checkCsr(csr: Csr, order: Order, now: Date): Promise<Pick<RulesSeen, 'csrProfile' | 'history'>>
+  checkCsrProfile(csr: Csr, order: Order, now: Date): Promise<Pick<RulesSeen, 'csrProfile' | 'history'>>
 }
 
 const DAY_MS = 86_400_000
@@ -73,7 +73,7 @@ export function createAccountRules(
   return {
     allowlistOf: policy.enforceAllowlist ? allowlists.find : undefined,
 
-    async checkCsr(csr, { csrProfileId }, now) {
+    async checkCsrProfile(csr, { csrProfileId }, now) {
       const found = csrProfileId === undefined ? undefined : await profileOf(csrProfileId)
       if (!found) {
         if (!policy.requireCsrProfile) return {}
@@ -99,7 +99,7 @@ export interface Quotas {
    * @param isUsed by default any result but `undefined`
    * @throws Problem rateLimited when the day's quota is used up
    */
-  within<T>(kind: UsageKind, asked: QuotaRequest, work: () => Promise<T>, isUsed?: (result: T) => boolean): Promise<T>
+  charged<T>(kind: UsageKind, asked: QuotaRequest, work: () => Promise<T>, isUsed?: (result: T) => boolean): Promise<T>
 }
 
 interface QuotaRequest {
@@ -116,7 +116,7 @@ export interface QuotaEvents {
 
 export function createQuotas(store: UsageStore, policy: QuotaPolicy, events: QuotaEvents): Quotas {
   return {
-    async within(kind, asked, work, isUsed = (result) => result !== undefined) {
+    async charged(kind, asked, work, isUsed = (result) => result !== undefined) {
       const { accountId } = asked
       const limit = policy[kind]
       if (limit === 0) return work()

@@ -109,6 +109,6 @@ export class CsrFinalization {
     const isTaken = await store.takeFromSigner({ certificateId, csr, notBefore, notAfter, backend, instanceId })
     if (!isTaken) return completion
     const ended = await this.issue(certificateId)
-    return { outcome: ended === 'pending' ? 'left to recovery' : ended }
+    return { outcome: ended }
   }
 }

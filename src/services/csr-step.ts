@@ -45,8 +45,7 @@ export async function leaveBackend(
   return { status: 'left' }
 }
 
-/** `pending`: the order is still processing. */
-export type CsrOutcome = Exclude<IssuanceOutcome, 'left to recovery'> | 'pending'
+export type CsrOutcome = Exclude<IssuanceOutcome, 'left to recovery'>
 
 export interface BackendFacts extends OrderFacts {
   backend: string
@@ -78,7 +77,7 @@ export async function issueBySigner(
   const built = await issuance.build(subject, profile, { notBefore, notAfter }, new Date())
   const issuing = await issuance.beginInPlace(built, row, (intent) => store.giveToSigner(intent, instanceId))
   if (!issuing) return 'not given'
-  const { outcome, error } = await issuance.complete(issuing, built.findings)
+  const { outcome, error } = await issuance.signAndRecord(issuing, built.findings)
   if (outcome !== 'left to recovery') return outcome
   return error?.retryable && !error.mayHaveIssued ? 'unsigned' : 'pending'
 }

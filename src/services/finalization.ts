@@ -69,16 +69,15 @@ interface Checked {
   profile: CertificateProfile
   seen: RulesSeen
   /** The backend that issues from the CSR; undefined when the signer signs. */
-  backend: string | undefined
-  fromCsr: CsrFinalization | undefined
+  elsewhere: { backend: string; by: CsrFinalization } | undefined
 }
 
-/** Once for an order remembered from before a change of its profile, once for a lost race, once for a change of the rules. */
+/** One for an order of the flow cache whose profile has changed, one for a lost race, one for a change of the rules. */
 const RETRIES = 3
 const CHANGED_RETRY_SECONDS = 1
 
-/** This thread continues after the reply; recovery takes over only when it ends. */
-const LATER: Completion = { outcome: 'left to recovery' }
+/** This thread continues after the reply. */
+const LATER: Completion = { outcome: 'pending' }
 
 export class Finalization {
   readonly #options: FinalizationOptions
@@ -93,7 +92,7 @@ export class Finalization {
    * @returns the order: valid, or processing when the certificate takes longer than
    *   `finalizeWaitMs`
    * @throws Problem malformed 404, unauthorized, orderNotReady (also when another key has won the
-   *   order), badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
+   *   order), invalidProfile, badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
    *   rateLimited, serverInternal 503 when no issuer is reachable or the order or its rules changed during
    *   the checks each time; StaleAccountError
    */
@@ -124,7 +123,7 @@ export class Finalization {
     const { issuance, flowCache } = this.#options
     const { requester } = known
     const checked = await this.#check(known, request, order)
-    if (checked.backend !== undefined) return this.#issueFromCsr(known, request, order, checked, checked.backend)
+    if (checked.elsewhere) return this.#issueFromCsr(known, request, order, checked, checked.elsewhere)
     const { subject, profile, seen } = checked
     const built = await issuance.build(subject, profile, order, request.now)
     const stamp = flowCache?.stampAccount(requester)
@@ -134,8 +133,8 @@ export class Finalization {
     if (!issuing) return this.#afterLostBegin(known, request, subject)
 
     const { outcome, der } = await this.#completion(issuing, built, profile, request.csr)
-    if (outcome === 'left to recovery') return { ...order, status: 'processing' }
-    // Another instance has ended the order.
+    if (outcome === 'pending' || outcome === 'left to recovery') return { ...order, status: 'processing' }
+    // It ended without a certificate of this call: refused, or by another instance or backend. The order says which.
     if (!der) return this.#read(known, request)
     const valid = issuedOrder(order, issuing.certificateId)
     const issuerFingerprint = await issuance.saveIssuer(built.issuer)
@@ -150,7 +149,7 @@ export class Finalization {
     csr: Buffer,
   ): Promise<Completion> {
     const { issuance, policy, fromCsr } = this.#options
-    const completing = issuance.complete(issuing, findings)
+    const completing = issuance.signAndRecord(issuing, findings)
     // Failover: where the signer surely did not sign, the next backend issues.
     const completion = fromCsr ? completing.then((end) => fromCsr.takeOver(end, issuing, profile, csr)) : completing
     return within(completion, policy.finalizeWaitMs, LATER)
@@ -161,16 +160,16 @@ export class Finalization {
     known: KnownAccount,
     request: FinalizeRequest,
     order: Order,
-    { subject, profile, seen, fromCsr }: Checked,
-    backend: string,
+    { subject, profile, seen }: Checked,
+    { backend, by }: NonNullable<Checked['elsewhere']>,
   ): Promise<Order> {
     const { requester } = known
     const { csr, now } = request
-    const certificateId = await this.#charged(known, order, async () =>
-      fromCsr?.begin({ order, requester, seen, profile, csr, spki: subject.spki, now }, backend),
+    const certificateId = await this.#charged(known, order, () =>
+      by.begin({ order, requester, seen, profile, csr, spki: subject.spki, now }, backend),
     )
-    if (certificateId === undefined || !fromCsr) return this.#afterLostBegin(known, request, subject)
-    const outcome = await within(fromCsr.issue(certificateId), this.#options.policy.finalizeWaitMs, 'pending')
+    if (certificateId === undefined) return this.#afterLostBegin(known, request, subject)
+    const outcome = await within(by.issue(certificateId), this.#options.policy.finalizeWaitMs, 'pending')
     return outcome === 'pending' ? { ...order, status: 'processing' } : this.#read(known, request)
   }
 
@@ -180,12 +179,13 @@ export class Finalization {
     requireReady(order)
     const profile = issuance.requireProfile(order.profile)
     const backend = fromCsr?.backendFor(profile)
-    if (backend === undefined) issuance.requireSigning()
-    else fromCsr?.requireAvailable(profile)
+    const elsewhere = fromCsr && backend !== undefined ? { backend, by: fromCsr } : undefined
+    if (elsewhere) elsewhere.by.requireAvailable(profile)
+    else issuance.requireSigning()
     const csr = readCsr(request.csr)
     checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
     if (profile.backends.some((name) => !isSigner(name))) requireLeafRequest(csr, profile)
-    const asked = { csr, issuers: backend === undefined ? issuance.constraintsFor(profile, request.now) : [] }
+    const asked = { csr, issuers: elsewhere === undefined ? issuance.constraintsFor(profile, request.now) : [] }
     let seen = await this.#checkRules(asked, order, request.now)
     // Late, because only this check can cost DNS queries.
     const by = { ...known.requester, accountPath: request.accountPath }
@@ -196,7 +196,7 @@ export class Finalization {
       seen = await this.#checkRules(asked, order, request.now)
     }
     const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
-    return { subject, profile, seen, backend, fromCsr }
+    return { subject, profile, seen, elsewhere }
   }
 
   /**
@@ -212,12 +212,12 @@ export class Finalization {
     const allowlist = await rules.allowlistOf?.(order.accountId)
     checkIdentifiers(order.identifiers, policy.identifiers, allowlist, issuers)
     const grants = allowlist && grantsOf(order.identifiers, allowlist)
-    return { grants, ...(await rules.checkCsr(csr, order, now)) }
+    return { grants, ...(await rules.checkCsrProfile(csr, order, now)) }
   }
 
   /**
-   * Step 3. It gives its charge back when `work` did not begin.
-   * @returns undefined when the order is not ready any more
+   * Step 3. It gives limit and quota back when `work` began nothing.
+   * @returns undefined when nothing began (`IssuanceStore.begin`)
    */
   async #charged<T>(
     { requester }: KnownAccount,
@@ -225,7 +225,7 @@ export class Finalization {
     work: () => Promise<T | undefined>,
   ): Promise<T | undefined> {
     const { quotas, limits } = this.#options
-    const begin = () => quotas.within('certificates', { accountId: requester.accountId, identifiers }, work)
+    const begin = () => quotas.charged('certificates', { accountId: requester.accountId, identifiers }, work)
     if (isExempt) return begin()
     // Charged here and not at new-order: a stranger cannot use up the limit of another's name.
     const counted = countedIdentifiers(identifiers)
@@ -241,7 +241,7 @@ export class Finalization {
     }
   }
 
-  /** The order was no longer ready, or the key is blocked. */
+  /** Says why nothing began, or returns the order to try again. */
   async #afterLostBegin(known: KnownAccount, request: FinalizeRequest, { spki }: { spki: Spki }): Promise<Order> {
     const { certificates, store } = this.#options
     const spkiSha256 = hashSpki(spki)

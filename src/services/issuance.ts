@@ -102,8 +102,8 @@ export interface BegunIssuance extends Validity, IssuanceFacts {
   tbs: Buffer
 }
 
-/** `recorded` and `failed` by this call; `ended elsewhere`, where another instance has done either. */
-export type IssuanceOutcome = 'recorded' | 'failed' | 'ended elsewhere' | 'left to recovery'
+/** `recorded` and `failed` by this call; `ended elsewhere`, where another instance has done either; `pending`, while a thread works. */
+export type IssuanceOutcome = 'recorded' | 'failed' | 'ended elsewhere' | 'pending' | 'left to recovery'
 
 /** `der` is set when `recorded`, `error` if the backend did not sign. */
 export interface Completion {
@@ -255,9 +255,9 @@ export class Issuance {
   }
 
   /** Steps 4 and 5; never throws. A fault leaves the issuance to recovery. */
-  complete(issuing: BegunIssuance, findings: readonly string[]): Promise<Completion> {
+  signAndRecord(issuing: BegunIssuance, findings: readonly string[]): Promise<Completion> {
     const { store, events, instanceId } = this.#options
-    return this.#complete(issuing, findings, {
+    return this.#signAndRecord(issuing, findings, {
       onInterrupted: (error) => events.interrupted(error, factsOf(issuing)),
       onRefused: (error) => store.fail(issuing.certificateId, error),
       onUnsigned: () => store.noteUnsigned(issuing.certificateId, instanceId, 'beginner'),
@@ -273,7 +273,7 @@ export class Issuance {
     const { certificateId } = issuing
     // The intent may come from a process that ended before it could fail a malformed order.
     const findings = lintTbsCertificate(parseTbsCertificate(issuing.tbs))
-    return this.#complete(issuing, findings, {
+    return this.#signAndRecord(issuing, findings, {
       onInterrupted(error) {
         // Any other error than a temporary database fault would recur in every round.
         if (isPassing(error)) events.interrupted(error, factsOf(issuing))
@@ -299,7 +299,7 @@ export class Issuance {
     const profile = this.requireProfile(DEFAULT_PROFILE)
     const built = await this.build({ spki, identifiers, commonName: undefined, isOwn: true }, profile, {}, now)
     const issuing = await this.begin(built, undefined, now)
-    const { der, error } = issuing ? await this.complete(issuing, built.findings) : {}
+    const { der, error } = issuing ? await this.signAndRecord(issuing, built.findings) : {}
     if (!der) {
       const reason = error ? `: ${error.message}` : ''
       throw new CaError(`the CA did not issue the certificate of the service itself${reason}`, { retryable: true })
@@ -330,7 +330,7 @@ export class Issuance {
     })
   }
 
-  async #complete(issuing: BegunIssuance, findings: readonly string[], ending: Ending): Promise<Completion> {
+  async #signAndRecord(issuing: BegunIssuance, findings: readonly string[], ending: Ending): Promise<Completion> {
     this.#inFlight++
     try {
       const recordUntil = performance.now() + this.#options.policy.signTimeoutMs

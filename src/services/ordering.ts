@@ -107,7 +107,7 @@ export class Ordering {
     const make = () => this.#makeOrder(client, checked, now)
     const made = await (isExempt
       ? make()
-      : quotas.within('orders', { accountId, identifiers: checked.identifiers }, make, isNew))
+      : quotas.charged('orders', { accountId, identifiers: checked.identifiers }, make, isNew))
     if (made.isNew) events.ordered(made.order)
     return made.order
   }
@@ -148,7 +148,7 @@ export class Ordering {
       if (approved) events.approved(approved, client, undefined)
       return { authorization, isNew: authorization.id === candidate.id }
     }
-    return quotas.within('orders', { accountId: requester.accountId, identifiers: [identifier] }, make, isNew)
+    return quotas.charged('orders', { accountId: requester.accountId, identifiers: [identifier] }, make, isNew)
   }
 
   async findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization> {

@@ -10,11 +10,10 @@ import { type Applying, applySteps, type Results } from './apply.ts'
 import { closingLines, waitingLines } from './closing.ts'
 import type { Facts } from './facts.ts'
 import { readGivenCertificates } from './given-certificates.ts'
-import { isDone, writeFile } from './host.ts'
+import { isDone, readFacts, writeFile } from './host.ts'
 import { makePlan } from './plan/plan.ts'
 import type { FileWork, Plan, Step } from './plan/step.ts'
 import type { Answers } from './questions.ts'
-import { readFacts } from './read-facts.ts'
 import { openTerminal, type Terminal, wrapped } from './terminal.ts'
 
 interface SetupOptions {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { validateDns01 } from '../../workers/validate/dns-01.ts'
+import { validateDns01 } from '../../workers/validate/dns.ts'
 import { type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
 import { txtJob } from '../workers/scripted-txt.ts'
 import { DNS_ANSWERS, type DnsRow } from './dns-answers.ts'

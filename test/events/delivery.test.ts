@@ -6,7 +6,7 @@ import { z } from 'zod/v4'
 import type { EventOf } from '../../src/domain/event.ts'
 import { STATISTICS } from '../../src/events/audit-consumers.ts'
 import type { ExternalConsumer } from '../../src/events/consumer.ts'
-import { EventDelivery, takeBatch } from '../../src/events/delivery.ts'
+import { EventDelivery, ExternalDelivery, takeBatch } from '../../src/events/delivery.ts'
 import {
   buryDelivery,
   claimDeliveries,
@@ -15,7 +15,6 @@ import {
   removeDeliveries,
   removeUnseenConsumers,
 } from '../../src/events/event-store.ts'
-import { ExternalDelivery } from '../../src/events/external-delivery.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type DatabasePool, rowsOf } from '../../src/store/slonik.ts'
 import { each } from '../support/each.ts'

@@ -151,7 +151,7 @@ describe('issuance under faults', () => {
         createCsrProfileStore(store.db),
         accountRulesPolicy(config),
       ),
-      quotas: { within: (_kind, _accountId, work) => work() },
+      quotas: { charged: (_kind, _accountId, work) => work() },
       limits: limits ?? { charge: () => undefined, giveBack: async () => undefined },
       policy: { ...issuancePolicy(config, ['http-01']), finalizeWaitMs },
     })

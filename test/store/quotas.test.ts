@@ -37,7 +37,7 @@ describe('quotas', () => {
     )
     const ofYesterday = { ...usage, charge: { ...usage.charge, orders: async () => row?.day } }
     const quotas = createQuotas(ofYesterday, { orders: 5, certificates: 5 }, { exceeded() {}, refundFailed() {} })
-    await quotas.within('orders', { accountId: account, identifiers: [] }, async () => undefined)
+    await quotas.charged('orders', { accountId: account, identifiers: [] }, async () => undefined)
     assert.deepEqual(await days(account), [1, 2])
   })
 
@@ -52,7 +52,7 @@ describe('quotas', () => {
     const quotas = createQuotas(usage, { orders: 5, certificates: 5 }, events)
     const within = async (outcome: () => Promise<undefined>) => {
       try {
-        return await quotas.within('orders', { accountId: account, identifiers: [] }, async () => {
+        return await quotas.charged('orders', { accountId: account, identifiers: [] }, async () => {
           await store.sql('ALTER TABLE account_usage RENAME TO gone')
           return outcome()
         })

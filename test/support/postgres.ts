@@ -88,7 +88,7 @@ export async function startTestPostgres(): Promise<EmbeddedPostgres> {
   }
 }
 
-/** A run that was killed could not delete its folder; its server has stopped by itself (see `postgres-owner.ts`). */
+/** A run that was killed could not delete its folder; its server has stopped by itself (see `postgres-place.ts`). */
 function removeAbandonedFolders(): void {
   for (const name of readdirSync(tmpdir())) {
     const folder = path.join(tmpdir(), name)

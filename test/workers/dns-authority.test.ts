@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import dnsPacket from 'dns-packet'
 import type { Dns01Job } from '../../workers/job.ts'
-import { validateDns01 } from '../../workers/validate/dns-01.ts'
+import { validateDns01 } from '../../workers/validate/dns.ts'
 import {
   a,
   aaaa,

@@ -5,7 +5,7 @@ import { describe, type TestContext, test } from 'node:test'
 import dnsPacket from 'dns-packet'
 import { hashedAccountUri } from '../../src/shared/protocol/challenge.ts'
 import type { DnsPersist01Job, EvidenceStep, ValidationVerdict } from '../../workers/job.ts'
-import { validateDnsPersist01 } from '../../workers/validate/dns-persist-01.ts'
+import { validateDnsPersist01 } from '../../workers/validate/dns.ts'
 import { each } from '../support/each.ts'
 import { WAIT_MS } from '../support/patience.ts'
 import {

@@ -12,12 +12,12 @@ import {
   type AddressResult,
   type Answered,
   type AnswerFacts,
+  askAuthorities,
   askServers,
   type DnsClient,
   type DnsFailure,
   type DnsResult,
 } from './ask.ts'
-import { askAuthorities } from './authority.ts'
 import { type DnsRecord, type DnsResponse, type DnsType, isQueryableName } from './dns-message.ts'
 import { createSourceFinder, type NameSource, normalName } from './servers.ts'
 

@@ -100,7 +100,7 @@ async function testCertificate(parts: Parts, profileName: string, report: TestRe
     report.passed(`certificate: built for ${SIGNER_TEST_NAME} and one hour, and linted`)
 
     const issuing = await issuance.begin(built, undefined, now)
-    const { der, error } = issuing ? await issuance.complete(issuing, built.findings) : {}
+    const { der, error } = issuing ? await issuance.signAndRecord(issuing, built.findings) : {}
     if (error?.nameRefusal !== undefined) {
       report.fact('certificate', null)
       report.passed(`the test ends before the signature, by the signer's policy: ${error.nameRefusal}`)

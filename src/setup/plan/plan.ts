@@ -3,9 +3,8 @@
 import { PATHS, PLACES, type Place, SERVICE, SIGNER } from '../../installation/places.ts'
 import { type Facts, type GivenCertificates, isThere } from '../facts.ts'
 import type { Answers } from '../questions.ts'
-import { issuerSteps } from './issuer.ts'
 import { databaseSteps, serviceSteps } from './service.ts'
-import { signerSteps } from './signer.ts'
+import { issuerSteps, signerSteps } from './signer.ts'
 import { type Plan, type Step, serviceCommand, stepsOf } from './step.ts'
 
 interface Inputs {

@@ -26,7 +26,7 @@ const OWN: Readonly<Record<string, string>> = {
   'csr-profiles.tsx 24': 'lines of a field',
   'events.tsx 10000': 'milliseconds between two questions',
   'first-steps.tsx 80': 'the port of HTTP',
-  'hand-over.tsx 80': 'characters of the name of a file',
+  'onboarding.tsx 80': 'characters of the name of a file',
   'incident.tsx 200': 'a status of HTTP',
   'incident.tsx 1000': 'milliseconds between two questions',
   'incident.tsx 200000': 'certificates that fit into the memory of a tab',
