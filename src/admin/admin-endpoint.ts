@@ -65,8 +65,6 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
   route: `${Method} /${string}`
   /** Further paths with the same meaning. */
   aliases?: readonly string[]
-  /** One sentence. */
-  summary: string
   /** Refused for an API token: what outlives the token, takes over its maker, or replaces validation. */
   needsSession?: InPerson<EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>>
   /** Also for a session that still lacks the second factor that is required. */
@@ -100,6 +98,7 @@ interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape,
 }
 
 export interface AnyEndpoint extends EndpointDescription<Shape, Shape, Shape, Shape> {
+  summary: string
   permission: Permission | 'none'
   /** These roles have the permission. */
   roles: readonly Role[] | 'none'

@@ -31,6 +31,7 @@ import { BLOCKED_KEYS } from './revocations/blocked-key-endpoints.ts'
 import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
 import { CERTIFICATE_REVOCATIONS } from './revocations/certificate-revocations.ts'
 import { SEARCH } from './search/search-endpoints.ts'
+import { SUMMARIES } from './summaries.ts'
 import { TOKENS } from './users/api-tokens.ts'
 import { PASSKEYS } from './users/passkey-endpoints.ts'
 import { OIDC, SESSIONS } from './users/session-endpoints.ts'
@@ -40,7 +41,6 @@ const SERVICE = endpointGroup('Service', {
   getName: endpoint({
     route: 'GET /',
     permission: 'none',
-    summary: 'Shows the name and version of the service.',
     // The paginator of an existing client sends one here.
     query: z.looseObject({}),
     reply: { status: 200, schema: z.strictObject({ name: z.string(), version: z.string() }) },
@@ -49,7 +49,6 @@ const SERVICE = endpointGroup('Service', {
   getOpenApi: endpoint({
     route: 'GET /openapi.json',
     permission: 'none',
-    summary: 'Describes this interface as an OpenAPI 3.1 document.',
     reply: { status: 200, schema: z.record(z.string(), z.unknown()) },
     handle: async (_request, { openApi }) => ({ octets: openApi() }),
   }),
@@ -104,4 +103,7 @@ export const OPERATIONS = {
 }
 
 /** The router and all that is made from the descriptions need no types. */
-export const ENDPOINTS = Object.values(OPERATIONS) as unknown as readonly AnyEndpoint[]
+export const ENDPOINTS = Object.entries<object>(OPERATIONS).map(([id, one]) => ({
+  ...one,
+  summary: SUMMARIES[id as keyof typeof OPERATIONS],
+})) as unknown as readonly AnyEndpoint[]

@@ -128,11 +128,19 @@ async function knownDatabase(db: DatabasePool) {
   }
 }
 
+/** A signer that runs by itself; undefined where the service starts its own. */
+export function configuredSigner({ ca }: Config): SignerPlace | undefined {
+  const { socket, secret_file } = ca.signer
+  return socket === null || secret_file === null
+    ? undefined
+    : { socketPath: socket, secretFile: path.resolve(secret_file) }
+}
+
 /** The signer is undefined where none is configured, or none runs. */
 function placeOf(config: Config): SignerPlace | undefined {
   if (!hasSigner(config)) return undefined
-  const { socket, secret_file } = config.ca.signer
-  if (socket !== null && secret_file !== null) return { socketPath: socket, secretFile: path.resolve(secret_file) }
+  const configured = configuredSigner(config)
+  if (configured) return configured
   const running = findRunningSigner(signerProgram(config).auditFile)
   return running === 'starting' ? undefined : running
 }

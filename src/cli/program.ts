@@ -7,16 +7,14 @@ import { PATHS } from '../installation/places.ts'
 import { type Command, command, type Options, optional, type Program, UsageError } from '../shared/command-line.ts'
 import { VERSION } from '../shared/lib/program-files.ts'
 import { type AdminCommand, examplesOf } from './admin/admin-command.ts'
-import { ADMIN_COMMANDS, inHelpOrder, SESSION_COMMANDS } from './admin/admin-commands.ts'
+import { ADMIN_COMMANDS, inHelpOrder, isTyped, SESSION_COMMANDS } from './admin/admin-commands.ts'
 import { HOST_COMMANDS } from './host/host-commands.ts'
 import { type CommonOptions, PRINTING, text } from './values.ts'
-
-const isArgument = (word: string) => word.startsWith('<')
 
 /** @param typed the words of the command line; `api …` has a command for every operation */
 export async function localProgram(typed: readonly string[]): Promise<Program> {
   const every = typed.includes('api') ? (await import('./admin/api-commands.ts')).everyOperation(NEED_SESSION) : []
-  const session = SESSION.filter((usage) => usage.split(' ').every((word) => isArgument(word) || typed.includes(word)))
+  const session = SESSION.filter((usage) => isTyped(usage, typed))
   const administration = [...ADMIN_COMMANDS, ...every].map(onDatabase).map(alsoInArchive)
   const commands = inHelpOrder([...HOST_COMMANDS, ...administration, ...session.map(onlyRemote)])
   return {

@@ -19,7 +19,7 @@ import { type FixedResource, Urls } from '../shared/protocol/urls.ts'
 import { type Diagnosis, type DiagnosisName, type DiagnosisRows, openDatabaseFor } from './facts/database.ts'
 import { type Answer, type Ask, type Asked, ask, type NoAnswer, UNRESOLVED } from './facts/http.ts'
 import { connectForFacts, type SignerFacts } from './facts/signer.ts'
-import { type Area, CannotTell, type Found, failure, messageOf, type Verdict } from './verdict.ts'
+import { type Area, AS_ROOT, CannotTell, type Found, failure, messageOf, type Verdict } from './verdict.ts'
 
 export interface Check {
   id: `${Area}.${string}`
@@ -81,7 +81,7 @@ export class Sources {
         return loadSignerConfig(file)
       } catch (error) {
         const isClosed = /EACCES|permission/i.test(messageOf(error))
-        throw new CannotTell(messageOf(error), isClosed ? 'run chancery doctor as root' : name)
+        throw new CannotTell(messageOf(error), isClosed ? AS_ROOT : name)
       }
     })
   }
@@ -89,6 +89,12 @@ export class Sources {
   /** The process of the service; undefined where none with this configuration is seen on this host. */
   process(): ServiceProcess | undefined {
     return this.#once('process', () => findService(path.resolve(this.options.configFile)))
+  }
+
+  requireProcess(): ServiceProcess {
+    const found = this.process()
+    if (!found) throw new CannotTell('no process of this configuration is seen on this host')
+    return found
   }
 
   database(): Promise<Diagnosis> {
@@ -139,6 +145,16 @@ export class Sources {
       url.protocol = tls.cert_path === null ? 'http:' : 'https:'
       return ask(url.href, { to: { host, port }, ...options })
     })
+  }
+
+  /** @throws CannotTell where nothing answers at the public URL */
+  async publicAnswer(local: string, options?: Ask): Promise<Answer> {
+    return requireAnswer(await this.publicly(local, options), 'the public URL')
+  }
+
+  /** @throws CannotTell where the service does not answer */
+  async serviceAnswer(local: string, options?: Ask): Promise<Answer> {
+    return requireAnswer(await this.directly(local, options), 'the service')
   }
 
   /** Asks without credentials, as any client would. */

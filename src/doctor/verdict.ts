@@ -38,8 +38,14 @@ export type Found = Verdict | readonly Verdict[] | undefined
 
 export const ok = (says: string): Verdict => ({ result: 'ok', says })
 export const unknown = (says: string, mend?: string): Verdict => ({ result: 'unknown', says, ...(mend && { mend }) })
+/** A fact cannot be had. @param reason ends the sentence */
+export const unknownBecause = (reason: string, mend?: string): Verdict =>
+  unknown(`cannot tell, because ${reason}`, mend)
 export const warning = (says: string, mend: string): Verdict => ({ result: 'warning', says, mend })
 export const failure = (says: string, mend: string): Verdict => ({ result: 'failure', says, mend })
+
+/** The advice where a file or a process cannot be looked at. */
+export const AS_ROOT = 'run chancery doctor as root'
 
 /** A verdict where something is wrong; false or undefined where it is right. */
 export type Possible = Verdict | false | undefined

@@ -15,7 +15,6 @@ export const APPROVALS = endpointGroup('Approvals', {
   listApprovals: endpoint({
     route: 'GET /approvals',
     permission: 'use_session',
-    summary: 'Lists requests for approval, the newest first; for a registrar, its own.',
     query: z.strictObject({ ...parametersOf(APPROVAL_FILTERS), ...placeParameters() }),
     reply: { status: 200, schema: z.array(Approval) },
     async handle({ query: { waiting, ...place }, author }, { db, pages }) {
@@ -27,7 +26,6 @@ export const APPROVALS = endpointGroup('Approvals', {
   countApprovals: endpoint({
     route: 'GET /approvals/count',
     permission: 'use_session',
-    summary: 'Counts requests that wait: for a decision, and replies for their maker.',
     reply: {
       status: 200,
       schema: z.strictObject({ for_others: z.int(), own: z.int(), results: z.int() }).meta({
@@ -40,7 +38,6 @@ export const APPROVALS = endpointGroup('Approvals', {
   getApproval: endpoint({
     route: 'GET /approvals/{approval_id}',
     permission: 'use_session',
-    summary: 'Shows one request for approval; to a registrar, one of its own.',
     params,
     reply: { status: 200, schema: Approval },
     handle: async ({ params, author }, { db, approvals }) => ({
@@ -50,7 +47,6 @@ export const APPROVALS = endpointGroup('Approvals', {
   getApprovalRequest: endpoint({
     route: 'GET /approvals/{approval_id}/request',
     permission: 'use_session',
-    summary: 'Shows what was asked for as it was sent, with all members of its lists.',
     params,
     reply: {
       status: 200,
@@ -71,7 +67,6 @@ export const APPROVALS = endpointGroup('Approvals', {
     permission: 'operate',
     needsSession: true,
     recentSignIn: true,
-    summary: 'Approves a request of another person, and does what it asks for.',
     params,
     reply: { status: 200, schema: ApprovedRequest },
     errors: ['conflict'],
@@ -85,7 +80,6 @@ export const APPROVALS = endpointGroup('Approvals', {
     route: 'POST /approvals/{approval_id}/reject',
     permission: 'operate',
     needsSession: true,
-    summary: 'Rejects a request of another person, with a reason.',
     params,
     body: z.strictObject({ reason: line(MOST_OF_A_REASON) }),
     reply: { status: 200, schema: Approval },
@@ -98,7 +92,6 @@ export const APPROVALS = endpointGroup('Approvals', {
   withdraw: endpoint({
     route: 'POST /approvals/{approval_id}/withdraw',
     permission: 'use_session',
-    summary: 'Withdraws a request of one’s own.',
     params,
     reply: { status: 200, schema: Approval },
     errors: ['conflict'],
@@ -110,7 +103,6 @@ export const APPROVALS = endpointGroup('Approvals', {
   collectApproved: endpoint({
     route: 'POST /approvals/{approval_id}/collect',
     permission: 'use_session',
-    summary: 'Shows the reply of an approved act to its maker, once: it may have half a password, or a key.',
     params,
     reply: { status: 200, schema: z.strictObject({ operation: z.string(), reply: z.unknown() }) },
     errors: ['conflict'],

@@ -108,7 +108,6 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   listAuditLog: endpoint({
     route: 'GET /audit-log',
     permission: 'read',
-    summary: 'Lists actions of administrators, the newest first.',
     query: z.strictObject({ ...parametersOf(AUDIT_FILTERS), cursor: cursor.optional(), limit: limitParameter() }),
     reply: { status: 200, schema: z.array(ListedEntry) },
     async handle({ query: { cursor, limit: wanted, ...filter } }, { db, pages }) {
@@ -124,7 +123,6 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   exportAuditLog: endpoint({
     route: 'POST /audit-log/export',
     permission: 'administer',
-    summary: 'Gives all matching entries, the newest first, one JSON object a line.',
     body: z.strictObject(parametersOf(AUDIT_FILTERS)),
     bodyIsOptional: true,
     reply: { status: 200, schema: AuditLogEntry, contentType: 'application/x-ndjson' },
@@ -137,7 +135,6 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   listAuditVerifications: endpoint({
     route: 'GET /audit-log/verifications',
     permission: 'read',
-    summary: 'Lists the last checks of the audit log, at most 20, the newest first.',
     query: z.strictObject({ limit: limitParameter() }),
     reply: { status: 200, schema: z.array(AuditVerification) },
     handle: async ({ query }, { auditVerifications, pages }) => ({
@@ -147,7 +144,6 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   beginAuditVerification: endpoint({
     route: 'POST /audit-log/verifications',
     permission: 'read',
-    summary: 'Begins to check the chain of the whole audit log.',
     body: z.strictObject({
       heads: boundedArray(head, MOST_HEADS).default([]).meta({
         description: 'Heads noted earlier, from lines audit_head of the log: they find a cut tail.',
@@ -165,7 +161,6 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   getAuditVerification: endpoint({
     route: 'GET /audit-log/verifications/{verification_id}',
     permission: 'read',
-    summary: 'Shows progress and findings of a check of the audit log.',
     params: z.strictObject({ verification_id: uuid() }),
     reply: { status: 200, schema: AuditVerification },
     handle: async ({ params }, { auditVerifications }) => ({

@@ -48,7 +48,6 @@ export const LOST_DECISIONS = endpointGroup('Audit log', {
   listLostDecisions: endpoint({
     route: 'GET /lost-decisions',
     permission: 'read',
-    summary: 'Lists acts that a fail-over of the database has lost or brought back, those found last first.',
     query: z.strictObject({ ...filters, ...offsetParameters() }),
     reply: { status: 200, schema: z.array(LostDecision) },
     async handle({ query: { outcome, accepted, ...place } }, { db, pages }) {
@@ -60,7 +59,6 @@ export const LOST_DECISIONS = endpointGroup('Audit log', {
   acceptLostDecisions: endpoint({
     route: 'POST /lost-decisions/accept',
     permission: 'administer',
-    summary: 'Says that nothing more is to be done about all of them, or about some; at most 1,000 ids at once.',
     body: z.strictObject({ ids: boundedArray(uuid(), MOST_CHOSEN, 1).optional() }),
     bodyIsOptional: true,
     reply: { status: 200, schema: z.strictObject({ accepted: z.int() }) },

@@ -83,7 +83,6 @@ export const ACCOUNTS = endpointGroup('Accounts', {
     route: 'GET /accounts',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Lists ACME accounts, the newest first.',
     query: z.strictObject({
       ...parametersOf(ACCOUNT_FILTERS),
       ...placeParameters(),
@@ -113,7 +112,6 @@ export const ACCOUNTS = endpointGroup('Accounts', {
     route: 'GET /accounts/{account_id}',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Shows one ACME account with its contacts.',
     params,
     reply: { status: 200, schema: AccountDetails },
     async handle({ params, author }, { db }) {
@@ -125,7 +123,6 @@ export const ACCOUNTS = endpointGroup('Accounts', {
     route: 'PATCH /accounts/{account_id}',
     permission: 'onboard',
     scope: 'accounts',
-    summary: 'Gives an account a name and tags. A registrar changes only tags of its scope, and leaves one of them.',
     params,
     body: z
       .strictObject({
@@ -143,7 +140,6 @@ export const ACCOUNTS = endpointGroup('Accounts', {
   deactivateAccount: endpoint({
     route: 'POST /accounts/{account_id}/deactivate',
     permission: 'administer',
-    summary: 'Deactivates an ACME account and its authorizations, for good.',
     params,
     reply: { status: 200, schema: AccountDetails },
     errors: ['conflict'],

@@ -93,8 +93,6 @@ export const AT_RISK = endpointGroup('Renewals', {
     route: 'GET /at-risk',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary:
-      'Lists certificates whose renewal window is open and that have no successor, the one that expires first at the top.',
     query: z.strictObject({
       ...parametersOf(AT_RISK_FILTERS),
       muted: flagParameter().default(false).meta({ description: AT_RISK_FILTERS.muted.says }),
@@ -126,7 +124,6 @@ export const AT_RISK = endpointGroup('Renewals', {
     route: 'POST /at-risk/mutes',
     permission: 'advise_renewal',
     scope: 'accounts',
-    summary: 'Mutes certificates at risk, which the list then leaves out. Revoked and expired ones are passed over.',
     body: z.strictObject({
       serial_numbers: serialNumbers(),
       reason: line(500),
@@ -143,7 +140,6 @@ export const AT_RISK = endpointGroup('Renewals', {
     route: 'DELETE /at-risk/mutes',
     permission: 'advise_renewal',
     scope: 'accounts',
-    summary: 'Lists muted certificates again.',
     body: z.strictObject({ serial_numbers: serialNumbers() }),
     reply: { status: 200, schema: Changed },
     audit: 'renewal.unmute',
@@ -155,8 +151,6 @@ export const AT_RISK = endpointGroup('Renewals', {
     route: 'POST /at-risk/notify',
     permission: 'advise_renewal',
     scope: 'accounts',
-    summary:
-      'Asks the owners of certificates at risk by mail to renew them. Those that are not at risk are passed over.',
     body: z.strictObject({
       serial_numbers: boundedArray(serialNumber(), MOST_TO_NOTIFY, 1),
       dry_run: z.boolean().default(false).meta({ description: 'Shows the mails, and sends none.' }),

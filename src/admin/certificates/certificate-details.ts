@@ -49,7 +49,6 @@ export const CERTIFICATE_DETAILS = endpointGroup('Certificates', {
     route: 'GET /certificates/{serial}/details',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Shows one certificate with its extensions, chain, timestamps and renewal window.',
     params,
     query,
     reply: { status: 200, schema: CertificateDetails },

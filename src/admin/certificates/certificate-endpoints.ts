@@ -11,7 +11,7 @@ import { findIssuerChain } from '../../store/certificate-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { placeParameters, readAtPlace } from '../pages.ts'
-import { CERTIFICATE_FILTERS, CERTIFICATE_SORTS, usualSort } from '../resources/certificates.ts'
+import { CERTIFICATE_FILTERS, CERTIFICATE_SORTS, SERIAL_FILTERS, usualSort } from '../resources/certificates.ts'
 import { fingerprint, parametersOf, serialNumber, time, timeOrNull, timestamp } from '../schemas.ts'
 import { accountNameMember, withAccountNames } from './account-list.ts'
 import {
@@ -116,17 +116,12 @@ function bodyOf(row: ListedCertificate & { account_name: string | null }) {
 }
 
 export const params = z.strictObject({ serial: serialNumber() })
-export const query = z.strictObject({
-  issuer: fingerprint().optional().meta({
-    description: "SHA-256 of the issuer's certificate, where several issuers have given the serial number.",
-  }),
-})
+export const query = z.strictObject(parametersOf(SERIAL_FILTERS))
 export const CERTIFICATES = endpointGroup('Certificates', {
   listCertificates: endpoint({
     route: 'GET /certificates',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Lists certificates, the newest first; filtered by expiry, the one that expires last.',
     query: z.strictObject({
       ...parametersOf(CERTIFICATE_FILTERS),
       sort: z.enum(CERTIFICATE_SORTS).optional(),
@@ -149,8 +144,6 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     route: 'GET /certificates/{serial}',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary:
-      'Shows one certificate by its serial number. When several have it, one of an account comes first, then the newest.',
     params,
     query,
     reply: { status: 200, schema: Certificate },
@@ -165,7 +158,6 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     permission: 'read_accounts',
     scope: 'accounts',
     route: 'GET /certificates/by-fingerprint/{fingerprint}',
-    summary: 'Shows one certificate by its SHA-256 fingerprint.',
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: Certificate },
     handle: async ({ params, author }, { db, policy }) => ({
@@ -179,7 +171,6 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     route: 'GET /certificates/{serial}/pem',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Gives the certificate alone as PEM.',
     params,
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/x-pem-file' },
@@ -191,7 +182,6 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     route: 'GET /certificates/{serial}/chain',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Gives the certificate and its issuers as PEM.',
     params,
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },

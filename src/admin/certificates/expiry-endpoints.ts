@@ -40,7 +40,7 @@ const Histogram = z
 
 const Expiring = z
   .array(z.strictObject({ days: z.int(), certificates: z.int() }))
-  .meta({ description: 'Unrevoked ones that end within so many days.' })
+  .meta({ description: `Unrevoked ones that end within so many days: ${EXPIRY_DAYS.join(', ')}.` })
 
 const ExpiringByAccount = z
   .strictObject({
@@ -67,7 +67,6 @@ export const EXPIRY = endpointGroup('Certificates', {
   getExpiryHistogram: endpoint({
     route: 'GET /certificates/expiry-histogram',
     permission: 'read',
-    summary: 'Counts certificates that are not revoked by the day of their end, and by issuer or profile.',
     query: z.strictObject({
       by: z.enum(HISTOGRAM_GROUPS).default('issuer'),
       days: wholeParameter(1, 400).default(90),
@@ -81,7 +80,6 @@ export const EXPIRY = endpointGroup('Certificates', {
   getExpiringByAccount: endpoint({
     route: 'GET /certificates/expiring-by-account',
     permission: 'read',
-    summary: `Counts certificates that are not revoked and end within ${EXPIRY_DAYS.join(', ')} days, by account.`,
     reply: { status: 200, schema: ExpiringByAccount },
     async handle(_request, { db }) {
       const { accounts, others, isEstimate } = await expiringByAccount(db)

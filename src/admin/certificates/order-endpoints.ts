@@ -116,7 +116,6 @@ export const ORDERS = endpointGroup('Orders', {
     route: 'GET /orders',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Lists orders, the newest first.',
     query: z.strictObject({
       ...parametersOf(ORDER_FILTERS),
       ...placeParameters(),
@@ -138,7 +137,6 @@ export const ORDERS = endpointGroup('Orders', {
     route: 'GET /orders/{order_id}',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Shows one order with its authorizations and their evidence.',
     params: z.strictObject({ order_id: uuid() }),
     reply: { status: 200, schema: OrderDetails },
     async handle({ params, author }, { db }) {
@@ -159,7 +157,6 @@ export const ORDERS = endpointGroup('Orders', {
     route: 'GET /authorizations/{authorization_id}',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Shows one authorization with its challenges and evidence.',
     params: z.strictObject({ authorization_id: uuid() }),
     reply: { status: 200, schema: Authorization },
     async handle({ params, author }, { db }) {

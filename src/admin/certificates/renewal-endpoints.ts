@@ -45,7 +45,6 @@ export const RENEWALS = endpointGroup('Renewals', {
     route: 'POST /renewals',
     permission: 'advise_renewal',
     scope: 'accounts',
-    summary: 'Advises the clients of certificates to renew them now.',
     body: z.strictObject({
       filter: filter(),
       window_end: instantParameter()
@@ -71,7 +70,6 @@ export const RENEWALS = endpointGroup('Renewals', {
     route: 'DELETE /renewals',
     permission: 'advise_renewal',
     scope: 'accounts',
-    summary: 'Withdraws advice to renew now.',
     body: z.strictObject({ filter: filter() }),
     reply: { status: 200, schema: z.strictObject({ certificates: z.int() }) },
     audit: 'renewal.clear',

@@ -69,8 +69,6 @@ export const EAB_CHANGES = endpointGroup('EAB credentials', {
     route: 'POST /eab',
     permission: 'onboard',
     scope: 'credentials',
-    summary:
-      'Makes a credential and shows its HMAC key. That of a registrar has tags of its scope, and grants no more than an open credential with the same tags.',
     body: WantedCredential,
     reply: { status: 201, schema: EabCredentialWithKey },
     errors: ['not_found', 'conflict', 'forbidden', 'unavailable'],
@@ -94,8 +92,6 @@ export const EAB_CHANGES = endpointGroup('EAB credentials', {
     route: 'PATCH /eab/{cred_id}',
     permission: 'onboard',
     scope: 'credentials',
-    summary:
-      'Gives a credential other tags; its accounts keep theirs. A registrar changes only tags of its scope, and leaves one of them.',
     params: credentialParams,
     body: z.strictObject({ tags: tagList() }),
     reply: { status: 200, schema: EabCredential },

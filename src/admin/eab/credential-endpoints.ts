@@ -53,7 +53,6 @@ export const EAB = endpointGroup('EAB credentials', {
     route: 'GET /eab',
     permission: 'onboard',
     scope: 'credentials',
-    summary: 'Lists credentials, the newest first.',
     reply: { status: 200, schema: z.array(EabCredential) },
     query: z.strictObject({ ...parametersOf(CREDENTIAL_FILTERS), ...placeParameters() }),
     async handle({ query: { limit, offset, cursor, ...chosen }, author }, { db, pages }) {
@@ -66,7 +65,6 @@ export const EAB = endpointGroup('EAB credentials', {
     route: 'GET /eab/{cred_id}',
     permission: 'onboard',
     scope: 'credentials',
-    summary: 'Shows one credential without its key.',
     params: credentialParams,
     reply: { status: 200, schema: EabCredential },
     handle: async ({ params, author }, { db }) => ({
@@ -77,7 +75,6 @@ export const EAB = endpointGroup('EAB credentials', {
     route: 'GET /eab/{cred_id}/cascade',
     permission: 'onboard',
     scope: 'credentials',
-    summary: 'Counts the rows that a revocation would change, and the certificates that would stay valid.',
     params: credentialParams,
     reply: { status: 200, schema: EabCascade },
     async handle({ params, author }, { db }) {
@@ -89,7 +86,6 @@ export const EAB = endpointGroup('EAB credentials', {
     route: 'POST /eab/{cred_id}/revoke',
     permission: 'onboard',
     scope: 'credentials',
-    summary: 'Revokes a credential, the accounts registered with it and their authorizations.',
     params: credentialParams,
     reply: { status: 200, schema: RevokedEabCredential },
     audit: 'eab.revoke',
@@ -170,7 +166,6 @@ export const ONBOARDING = endpointGroup('EAB credentials', {
     route: 'GET /onboarding',
     permission: 'onboard',
     scope: 'credentials',
-    summary: 'Shows what clients need to know of this service, and the profiles that a credential may give.',
     reply: { status: 200, schema: Onboarding },
     handle: async ({ author }, context) => ({ body: await onboardingBody(context, scopeOf(author)) }),
   }),

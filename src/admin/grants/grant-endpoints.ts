@@ -121,10 +121,9 @@ function association<P extends z.ZodType>(
     ({ params, author }: Parameters<Parameters<typeof endpoint<P>>[0]['handle']>[0], { audit }: AdminContext) =>
       withoutBody(work(audit, author, ...idsOf(params as z.output<P>)))
   return {
-    put: (summary: string, further?: Further) =>
-      endpoint<P>({ route: `PUT ${route}`, summary, ...shared, audit: given, ...further, handle: handling(give) }),
-    delete: (summary: string) =>
-      endpoint<P>({ route: `DELETE ${route}`, summary, ...shared, audit: taken, handle: handling(take) }),
+    put: (further?: Further) =>
+      endpoint<P>({ route: `PUT ${route}`, ...shared, audit: given, ...further, handle: handling(give) }),
+    delete: () => endpoint<P>({ route: `DELETE ${route}`, ...shared, audit: taken, handle: handling(take) }),
   }
 }
 
@@ -158,7 +157,6 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     route: 'GET /eab/{cred_id}/allowed-identifiers',
     permission: 'onboard',
     scope: 'credentials',
-    summary: 'Lists what a credential grants to its accounts.',
     params: credentialParams,
     reply: { status: 200, schema: z.array(PlainIdentifier) },
     query: z.strictObject(placeParameters()),
@@ -171,7 +169,6 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
   changeIdentifiersOfEab: endpoint({
     route: 'POST /eab/{cred_id}/allowed-identifiers',
     permission: 'administer',
-    summary: 'Allows some identifiers to every account of a credential and withdraws others, all in one commit.',
     params: credentialParams,
     body: ChangedIdentifiers,
     reply: { status: 200, schema: IdentifierOutcomes },
@@ -189,25 +186,21 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
       body: outcomesBody(await grants.changeNames(grants.NAME_OF_CREDENTIAL, audit, author, params.cred_id, body)),
     }),
   }),
-  addIdentifierToEab: nameOfCredential.put(
-    'Allows an identifier to every account of a credential, as long as it is not taken back.',
-    {
-      ...IN_PERSON,
-      approval: async ({ params }, context) =>
-        newNamesAct(
-          credentialNamed(context, params.cred_id),
-          await identifiersWith(context.db, params.identifier_id),
-          context,
-          await networksWithoutChallenge(context.db, params.cred_id),
-        ),
-    },
-  ),
-  removeIdentifierFromEab: nameOfCredential.delete('Takes it back. Grants to an account itself stay.'),
+  addIdentifierToEab: nameOfCredential.put({
+    ...IN_PERSON,
+    approval: async ({ params }, context) =>
+      newNamesAct(
+        credentialNamed(context, params.cred_id),
+        await identifiersWith(context.db, params.identifier_id),
+        context,
+        await networksWithoutChallenge(context.db, params.cred_id),
+      ),
+  }),
+  removeIdentifierFromEab: nameOfCredential.delete(),
   getCsrProfileOfEab: endpoint({
     route: 'GET /eab/{cred_id}/csr-profile',
     permission: 'onboard',
     scope: 'credentials',
-    summary: 'Shows the CSR profile of a credential, or null.',
     params: credentialParams,
     reply: { status: 200, schema: CsrProfile.nullable() },
     async handle({ params, author }, { db }) {
@@ -216,17 +209,14 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
       return { body: profile && csrProfileBody(profile) }
     },
   }),
-  assignCsrProfileToEab: profileOfCredential.put(
-    'Gives a CSR profile to every account of a credential that has none of its own.',
-  ),
-  unassignCsrProfileFromEab: profileOfCredential.delete('Takes it back. A profile of the account itself stays.'),
+  assignCsrProfileToEab: profileOfCredential.put(),
+  unassignCsrProfileFromEab: profileOfCredential.delete(),
 })
 
 export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   listAllowedIdentifiers: endpoint({
     route: 'GET /allowed-identifiers',
     permission: 'administer',
-    summary: 'Lists all identifiers, the newest first.',
     reply: { status: 200, schema: z.array(AllowedIdentifier) },
     query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
     async handle({ query: { value, ...place } }, { db, pages }) {
@@ -239,7 +229,6 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   createAllowedIdentifier: endpoint({
     route: 'POST /allowed-identifiers',
     permission: 'administer',
-    summary: 'Makes an identifier: a name, `*.name` for a name and all below it, an address or a network.',
     body: z.strictObject({ type: z.enum(['dns', 'ip']), value: line(255) }),
     reply: { status: 201, schema: AllowedIdentifier },
     errors: ['conflict'],
@@ -252,7 +241,6 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   getAllowedIdentifier: endpoint({
     route: 'GET /allowed-identifiers/{identifier_id}',
     permission: 'administer',
-    summary: 'Shows one identifier.',
     params,
     reply: { status: 200, schema: AllowedIdentifier },
     async handle({ params }, { db }) {
@@ -265,22 +253,20 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   deleteAllowedIdentifier: endpoint({
     route: 'DELETE /allowed-identifiers/{identifier_id}',
     permission: 'administer',
-    summary: 'Deletes an identifier, and with it all its grants to accounts and credentials.',
     params,
     reply: { status: 204 },
     audit: 'identifier.delete',
     handle: ({ params, author }, { audit }) => withoutBody(removeIdentifier(audit, author, params.identifier_id)),
   }),
-  addAccountToIdentifier: nameOfAccount.put('Allows an identifier to an account itself.', {
+  addAccountToIdentifier: nameOfAccount.put({
     approval: async ({ params }, context) =>
       newNamesAct(accountNamed(params.account_id), await identifiersWith(context.db, params.identifier_id), context),
   }),
-  removeAccountFromIdentifier: nameOfAccount.delete('Takes it back. Grants by the credential of the account stay.'),
+  removeAccountFromIdentifier: nameOfAccount.delete(),
   listIdentifiersOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/allowed-identifiers',
     permission: 'onboard',
     scope: 'accounts',
-    summary: 'Lists the identifiers that an account may request.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(IdentifierOfAccount) },
     query: z.strictObject(placeParameters()),
@@ -293,7 +279,6 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   changeIdentifiersOfAccount: endpoint({
     route: 'POST /accounts/{account_id}/allowed-identifiers',
     permission: 'administer',
-    summary: 'Allows some identifiers to an account itself and withdraws others, all in one commit.',
     params: z.strictObject({ account_id: uuid() }),
     body: ChangedIdentifiers,
     reply: { status: 200, schema: IdentifierOutcomes },
@@ -307,15 +292,12 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
 })
 
 export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
-  assignCsrProfile: profileOfAccount.put(
-    'Gives a profile to an account itself, where it wins over the profile of its credential.',
-  ),
-  unassignCsrProfile: profileOfAccount.delete('Takes it back: the account has the profile of its credential, or none.'),
+  assignCsrProfile: profileOfAccount.put(),
+  unassignCsrProfile: profileOfAccount.delete(),
   getCsrProfileOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/csr-profile',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Shows the profile that counts for an account, or null.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: CsrProfileOfAccount.nullable() },
     async handle({ params, author }, { db }) {

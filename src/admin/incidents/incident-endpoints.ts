@@ -94,8 +94,6 @@ export const INCIDENTS = endpointGroup('Incidents', {
   examineIncident: endpoint({
     route: 'POST /incidents/examine',
     permission: 'read',
-    summary:
-      'Shows what a key, type of key, certificate, CSR, account, kid or name concerns, by owner. It changes nothing.',
     body: z.strictObject({
       text: text(MOST_OF_A_REPORT).meta({
         description:
@@ -126,7 +124,6 @@ export const INCIDENTS = endpointGroup('Incidents', {
   previewIncidentMail: endpoint({
     route: 'POST /incidents/mail-preview',
     permission: 'operate',
-    summary: 'Shows the mail that the owners would get, and how many would get it.',
     body: IncidentMail,
     reply: {
       status: 200,
@@ -150,7 +147,6 @@ export const INCIDENTS = endpointGroup('Incidents', {
   beginIncident: endpoint({
     route: 'POST /incidents',
     permission: 'operate',
-    summary: 'Begins an incident: revokes certificates, blocks the key, advises renewal, tells the owners.',
     body: NewIncident,
     reply: { status: 201, schema: Incident },
     audit: 'incident.begin',
@@ -169,7 +165,6 @@ export const INCIDENTS = endpointGroup('Incidents', {
   listIncidents: endpoint({
     route: 'GET /incidents',
     permission: 'read',
-    summary: 'Lists incidents, the newest first.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(IncidentSummary) },
     async handle({ query }, { db, pages }) {
@@ -180,7 +175,6 @@ export const INCIDENTS = endpointGroup('Incidents', {
   getIncident: endpoint({
     route: 'GET /incidents/{incident_id}',
     permission: 'read',
-    summary: 'Shows how far an incident is: revocations, mails, and the CRLs that contain the revocations.',
     params,
     reply: { status: 200, schema: Incident },
     handle: async ({ params }, context) => ({
@@ -190,7 +184,6 @@ export const INCIDENTS = endpointGroup('Incidents', {
   listIncidentOwners: endpoint({
     route: 'GET /incidents/{incident_id}/owners',
     permission: 'read',
-    summary: `Shows the outcome by owner: the first ${OWNERS_SHOWN}, the most certificates first.`,
     params,
     reply: { status: 200, schema: z.array(OutcomeOfOwner) },
     async handle({ params }, { db }) {
@@ -201,7 +194,6 @@ export const INCIDENTS = endpointGroup('Incidents', {
   getIncidentReport: endpoint({
     route: 'GET /incidents/{incident_id}/report',
     permission: 'read',
-    summary: 'Gives the incident, its owners, and each certificate with its outcome, one JSON object a line.',
     params,
     reply: { status: 200, schema: ReportLine, contentType: 'application/x-ndjson' },
     async handle({ params, author }, context) {

@@ -143,8 +143,6 @@ export const NAMES = endpointGroup('Names', {
     route: 'GET /names/{name}',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary:
-      'Shows what happened to a name: orders, validations, refusals, certificates, revocations; and why it failed last.',
     params: z.strictObject({ name: certificateName() }),
     query: z.strictObject({ before: instantParameter().optional(), limit: limitParameter() }),
     reply: { status: 200, schema: NameHistory },

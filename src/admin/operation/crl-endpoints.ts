@@ -90,14 +90,12 @@ export const CRLS = endpointGroup('Operation', {
   listCrls: endpoint({
     route: 'GET /crl',
     permission: 'read',
-    summary: 'Shows the CRLs that are served.',
     reply: { status: 200, schema: Crls },
     handle: async (_request, { db, policy }) => ({ body: crlsBody(await readCrlStatus(db, policy.staleCrlAfterMs)) }),
   }),
   rebuildCrl: endpoint({
     route: 'POST /crl/rebuild',
     permission: 'operate',
-    summary: 'Has new CRLs built and waits up to 20 seconds for them. The build continues when the reply comes first.',
     body: z.strictObject({ wait_seconds: z.int().min(0).max(CRL_WAIT_SECONDS).default(CRL_WAIT_SECONDS) }),
     bodyIsOptional: true,
     reply: { status: 200, schema: CrlHealth },

@@ -78,7 +78,6 @@ export const EVENT_COUNTS = endpointGroup('Events', {
   getEventCounts: endpoint({
     route: 'GET /events/counts',
     permission: 'read',
-    summary: 'Counts events by hour and kind, the oldest hour first; an hour without events is left out.',
     query: z.strictObject({ hours: wholeParameter(1, MOST_HOURS).default(24) }),
     reply: { status: 200, schema: z.array(EventCount) },
     handle: async ({ query }, { db }) => ({ body: (await readEventCounts(db, query.hours)).map(withTimes) }),
@@ -90,7 +89,6 @@ export const FAILURES = endpointGroup('Accounts', {
     route: 'GET /failures',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Lists failures of all accounts within 30 days, the newest first. The last 50 of each account are kept.',
     query: z.strictObject({ ...failureFilter, ...offsetParameters() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
     async handle({ query: { limit, offset, ...given }, author }, { db, pages }) {
@@ -103,7 +101,6 @@ export const FAILURES = endpointGroup('Accounts', {
     route: 'GET /failures/causes',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Groups failures by kind and problem type, the commonest first.',
     query: z.strictObject({ ...failureFilter, limit: limitParameter() }),
     reply: { status: 200, schema: z.array(FailureCause) },
     async handle({ query: { limit, ...given }, author }, { db, pages }) {
@@ -115,7 +112,6 @@ export const FAILURES = endpointGroup('Accounts', {
     route: 'GET /accounts/{account_id}/failures',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Lists the last 50 failures of an account within 30 days, the newest first.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
     handle: async ({ params, author }, { db }) => ({
@@ -182,7 +178,6 @@ export const DEAD_LETTERS = endpointGroup('Events', {
   listDeadLetterCauses: endpoint({
     route: 'GET /events/dead/causes',
     permission: 'operate',
-    summary: 'Groups undelivered events by consumer and error, the commonest first.',
     reply: { status: 200, schema: z.array(DeadLetterCause) },
     query: z.strictObject({ limit: limitParameter() }),
     handle: async ({ query }, { db, pages }) => ({
@@ -192,7 +187,6 @@ export const DEAD_LETTERS = endpointGroup('Events', {
   retryDeadLetters: endpoint({
     route: 'POST /events/dead/retry',
     permission: 'operate',
-    summary: 'Delivers events again that had failed for good: some, or those of one cause; at most 1,000 at once.',
     body: Selection,
     reply: { status: 200, schema: z.strictObject({ retried: z.int() }) },
     audit: 'event.retry',
@@ -209,7 +203,6 @@ export const DEAD_LETTERS = endpointGroup('Events', {
   listDeadLetters: endpoint({
     route: 'GET /events/dead',
     permission: 'operate',
-    summary: 'Lists deliveries of events that failed for good, the newest first, with their payload.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(DeadLetter) },
     async handle({ query }, { db, pages }) {
@@ -220,7 +213,6 @@ export const DEAD_LETTERS = endpointGroup('Events', {
   retryDeadLetter: endpoint({
     route: 'POST /events/dead/{dead_letter_id}/retry',
     permission: 'operate',
-    summary: 'Delivers an event again that had failed for good.',
     params: z.strictObject({ dead_letter_id: uuid() }),
     reply: { status: 204 },
     errors: ['conflict'],

@@ -35,7 +35,6 @@ export const ISSUERS = endpointGroup('Issuers', {
   listIssuers: endpoint({
     route: 'GET /issuers',
     permission: 'read',
-    summary: 'Lists the CAs whose certificates the database has, the newest first, retired ones included.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(Issuer) },
     async handle({ query }, { db, signingIssuers, pages }) {
@@ -51,7 +50,6 @@ export const ISSUERS = endpointGroup('Issuers', {
   getIssuerChain: endpoint({
     route: 'GET /issuers/{fingerprint}/chain',
     permission: 'read',
-    summary: 'Gives the certificate of a CA and those above it as PEM, the root included where it is known.',
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
     async handle({ params }, { db }) {

@@ -77,7 +77,6 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   listNotifications: endpoint({
     route: 'GET /notifications',
     permission: 'operate',
-    summary: 'Lists notifications, the newest first.',
     query: z.strictObject({ ...parametersOf(NOTIFICATION_FILTERS), ...offsetParameters() }).refine(isWhole, BOTH),
     reply: { status: 200, schema: z.array(Notification) },
     async handle({ query: { status, notification_type, cause, ...place } }, { db, pages }) {
@@ -89,7 +88,6 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   getNotification: endpoint({
     route: 'GET /notifications/{notification_id}',
     permission: 'operate',
-    summary: 'Shows one notification with its body.',
     params: z.strictObject({ notification_id: uuid() }),
     reply: { status: 200, schema: NotificationWithBody },
     async handle({ params }, { db }) {
@@ -100,7 +98,6 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   retryNotifications: endpoint({
     route: 'POST /notifications/retry',
     permission: 'operate',
-    summary: 'Queues failed notifications again: some, those of one cause, or all.',
     body: z.strictObject({ ids: boundedArray(uuid(), MOST_CHOSEN, 1).optional(), ...ofCause }).refine(isWhole, BOTH),
     bodyIsOptional: true,
     reply: { status: 200, schema: z.strictObject({ retried: z.int() }) },
@@ -112,7 +109,6 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   listNotificationCauses: endpoint({
     route: 'GET /notifications/causes',
     permission: 'operate',
-    summary: 'Groups failed notifications by type and error, the commonest first.',
     query: z.strictObject({ limit: limitParameter() }),
     reply: { status: 200, schema: z.array(NotificationCause) },
     handle: async ({ query }, { db, pages }) => ({
@@ -122,7 +118,6 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   sendTestMail: endpoint({
     route: 'POST /notifications/test',
     permission: 'operate',
-    summary: 'Sends a mail to the address of the caller and waits for what the mail server says.',
     reply: { status: 200, schema: TestMail },
     audit: 'notification.test',
     handle: async ({ author }, context) => ({ body: await sendTestMail(context, author) }),
@@ -130,7 +125,6 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   purgeNotifications: endpoint({
     route: 'POST /notifications/purge',
     permission: 'operate',
-    summary: 'Deletes notifications that were sent or have failed and are older than so many days.',
     body: z.strictObject({ days: z.int().min(1).max(36_500).default(30) }),
     bodyIsOptional: true,
     reply: { status: 200, schema: z.strictObject({ purged: z.int() }) },

@@ -73,8 +73,6 @@ export const SETTINGS = endpointGroup('Operation', {
     route: 'GET /settings',
     permission: 'read_accounts',
     scope: 'settings',
-    summary:
-      'Shows the configuration in force on the instance that answers, secrets hidden, and what its file would change.',
     reply: { status: 200, schema: Settings },
     async handle({ author }, { ask }) {
       const { settings, file } = await ask('settings')
@@ -105,7 +103,6 @@ export const SWITCHES = endpointGroup('Operation', {
   getMaintenance: endpoint({
     route: 'GET /maintenance',
     permission: 'operate',
-    summary: 'Shows whether new orders are refused.',
     reply: { status: 200, schema: Maintenance },
     handle: async (_request, { db }) => ({
       body: maintenanceBody((await switchPositions(db)).maintenance),
@@ -114,7 +111,6 @@ export const SWITCHES = endpointGroup('Operation', {
   setMaintenance: endpoint({
     route: 'POST /maintenance',
     permission: 'operate',
-    summary: 'Refuses or accepts new orders and pre-authorizations on all instances.',
     body: z.strictObject({ enabled: z.boolean(), reason }),
     reply: { status: 200, schema: Maintenance },
     audit: 'maintenance.set',
@@ -125,14 +121,12 @@ export const SWITCHES = endpointGroup('Operation', {
   getSigning: endpoint({
     route: 'GET /signing',
     permission: 'operate',
-    summary: 'Shows whether signing is stopped.',
     reply: { status: 200, schema: Signing },
     handle: async (_request, { db }) => ({ body: signingBody((await switchPositions(db)).stopSigning) }),
   }),
   setSigning: endpoint({
     route: 'POST /signing',
     permission: 'operate',
-    summary: 'Stops or resumes all signing of certificates and CRLs on all instances.',
     body: z.strictObject({ stopped: z.boolean(), reason }),
     reply: { status: 200, schema: Signing },
     audit: 'signing.stop',
@@ -204,7 +198,6 @@ export const WORKERS = endpointGroup('Operation', {
   getWorkers: endpoint({
     route: 'GET /workers',
     permission: 'read',
-    summary: 'Shows when and where background tasks ran, and how many events wait for consumers.',
     reply: { status: 200, schema: Workers },
     async handle(_request, { db }) {
       const { tasks, consumers } = await readWorkers(queriesOf(db))

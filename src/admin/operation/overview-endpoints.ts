@@ -129,7 +129,6 @@ export const OVERVIEW = endpointGroup('Operation', {
   getOverview: endpoint({
     route: 'GET /overview',
     permission: 'read',
-    summary: 'Shows alarms, numbers of the last day, and the state of all parts. It costs little.',
     reply: { status: 200, schema: Overview },
     handle: async (_request, { overview }) => ({ octets: await overview() }),
   }),

@@ -16,7 +16,6 @@ export const TERMS = endpointGroup('Terms of service', {
   getTerms: endpoint({
     route: 'GET /terms',
     permission: 'read',
-    summary: 'Shows the current terms, and how many valid accounts have agreed to them.',
     reply: {
       status: 200,
       schema: z.strictObject({
@@ -35,7 +34,6 @@ export const TERMS = endpointGroup('Terms of service', {
   acceptTerms: endpoint({
     route: 'POST /terms/accept',
     permission: 'administer',
-    summary: 'Records that an account, or every valid one, has agreed to the current version.',
     body: z
       .strictObject({ account_id: uuid().optional(), all: z.literal(true).optional() })
       .refine(({ account_id, all }) => (account_id === undefined) === (all === true), {

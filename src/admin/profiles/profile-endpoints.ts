@@ -53,7 +53,6 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     // Existing clients also use the singular.
     aliases: ['/csr-profile'],
     permission: 'read',
-    summary: 'Lists all profiles, the newest first.',
     reply: { status: 200, schema: z.array(CsrProfile) },
     query: z.strictObject({ name: line(255).optional(), ...placeParameters() }),
     async handle({ query: { name, ...place } }, { db, pages }) {
@@ -65,7 +64,6 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     route: 'POST /csr-profiles',
     aliases: ['/csr-profile'],
     permission: 'administer',
-    summary: 'Makes a profile.',
     body: wantedProfile,
     reply: { status: 201, schema: CsrProfile },
     errors: ['conflict', 'unavailable'],
@@ -78,7 +76,6 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     route: 'GET /csr-profiles/{profile_id}',
     aliases: ['/csr-profile/{profile_id}'],
     permission: 'read',
-    summary: 'Shows one profile.',
     params,
     reply: { status: 200, schema: CsrProfileWithAccounts },
     async handle({ params }, { db }) {
@@ -90,7 +87,6 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     route: 'PUT /csr-profiles/{profile_id}',
     aliases: ['/csr-profile/{profile_id}'],
     permission: 'administer',
-    summary: 'Replaces a profile, for all who have it, at once.',
     params,
     body: wantedProfile,
     reply: { status: 200, schema: CsrProfile },
@@ -104,7 +100,6 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     route: 'DELETE /csr-profiles/{profile_id}',
     aliases: ['/csr-profile/{profile_id}'],
     permission: 'administer',
-    summary: 'Deletes a profile; its accounts go back to that of their credential, or to none.',
     params,
     reply: { status: 204 },
     audit: 'csr_profile.delete',

@@ -43,7 +43,6 @@ export const CSR_PROFILE_TRIALS = endpointGroup('CSR profiles', {
   validateCsr: endpoint({
     route: 'POST /csr-profiles/{profile_id}/validate',
     permission: 'read',
-    summary: 'Lists the violations by a request, and issues nothing.',
     params: z.strictObject({ profile_id: uuid() }),
     body: z.strictObject({ csr: csrText }),
     reply: { status: 200, schema: CsrVerdict },
@@ -56,7 +55,6 @@ export const CSR_PROFILE_TRIALS = endpointGroup('CSR profiles', {
   validateCsrAgainst: endpoint({
     route: 'POST /csr-profiles/validate',
     permission: 'read',
-    summary: 'Lists the violations by a request under profile data that is not stored; issues nothing.',
     body: z.strictObject({ profile_data: ProfileData, csr: csrText }),
     reply: { status: 200, schema: CsrVerdict },
     errors: ['rate_limited'],
@@ -142,7 +140,7 @@ const TURN_MS = 20
 
 const CsrProfileCheck = z
   .strictObject({
-    checked: z.int().meta({ description: 'Certificates that were tried.' }),
+    checked: z.int().meta({ description: `Certificates that were tried: at most the last ${CHECKED_CERTIFICATES}.` }),
     complete: z.boolean().meta({ description: 'False when two seconds were over before the last of them.' }),
     refused: z.int(),
     accounts: z.int().meta({ description: 'Accounts of the refused ones.' }),
@@ -167,7 +165,6 @@ export const CSR_PROFILE_CHECK = endpointGroup('CSR profiles', {
   checkCsrProfile: endpoint({
     route: 'POST /csr-profiles/check',
     permission: 'read',
-    summary: `Tries profile data that is not stored on the last ${CHECKED_CERTIFICATES} certificates, and changes nothing.`,
     body: z.strictObject({
       profile_data: ProfileData,
       profile_id: uuid().optional().meta({

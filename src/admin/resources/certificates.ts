@@ -83,6 +83,14 @@ export const CERTIFICATE_FILTERS = {
 } as const satisfies Filters
 export type CertificateQuery = FilterValues<typeof CERTIFICATE_FILTERS>
 
+/** Beside a serial number. */
+export const SERIAL_FILTERS = {
+  issuer: {
+    ...CERTIFICATE_FILTERS.issuer,
+    says: "SHA-256 of the issuer's certificate, where several issuers have given the serial number.",
+  },
+} as const satisfies Filters
+
 /** Orders that an index has: by time of issuance, and by expiry. */
 export const CERTIFICATE_SORTS = ['-issued_at', 'not_after', '-not_after'] as const
 export type CertificateSort = (typeof CERTIFICATE_SORTS)[number]

@@ -44,7 +44,6 @@ export const BACKEND_REVOCATIONS = endpointGroup('Certificates', {
   listBackendRevocations: endpoint({
     route: 'GET /backend-revocations',
     permission: 'read',
-    summary: 'Lists revocations that another CA has not confirmed, the oldest first.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(BackendRevocation) },
     async handle({ query }, { db, pages }) {
@@ -57,7 +56,6 @@ export const BACKEND_REVOCATIONS = endpointGroup('Certificates', {
   giveUpBackendRevocation: endpoint({
     permission: 'operate',
     route: 'DELETE /backend-revocations/{certificate_id}',
-    summary: 'Stops asking the CA to revoke this certificate.',
     params: z.strictObject({ certificate_id: uuid() }),
     reply: { status: 204 },
     audit: 'backend.revocation_given_up',

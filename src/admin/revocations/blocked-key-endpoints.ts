@@ -37,7 +37,6 @@ export const BLOCKED_KEYS = endpointGroup('Blocked keys', {
   listBlockedKeys: endpoint({
     route: 'GET /blocked-keys',
     permission: 'read',
-    summary: 'Lists blocked keys, the newest first.',
     query: z.strictObject(placeParameters(fingerprint())),
     reply: { status: 200, schema: z.array(BlockedKey) },
     async handle({ query }, { db, pages }) {
@@ -48,7 +47,6 @@ export const BLOCKED_KEYS = endpointGroup('Blocked keys', {
   blockKey: endpoint({
     route: 'POST /blocked-keys',
     permission: 'operate',
-    summary: 'Blocks a key: no certificate is issued for it any more, and the account that has it is revoked.',
     body: z.strictObject({ spki_sha256: fingerprint() }),
     reply: { status: 201, schema: BlockedKey },
     errors: ['conflict'],
@@ -60,7 +58,6 @@ export const BLOCKED_KEYS = endpointGroup('Blocked keys', {
   unblockKey: endpoint({
     route: 'DELETE /blocked-keys/{spki_sha256}',
     permission: 'operate',
-    summary: 'Takes the block of a key back; a revoked account stays so.',
     params: z.strictObject({ spki_sha256: fingerprint() }),
     reply: { status: 204 },
     errors: ['conflict'],

@@ -103,8 +103,6 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
   bulkRevoke: endpoint({
     route: 'POST /certificates/bulk-revoke',
     permission: 'operate',
-    summary:
-      'Revokes all unexpired certificates that a filter matches; after 25 seconds the reply comes and the job continues.',
     body: z.strictObject({
       filter: Filter,
       reason: reason().default(0),
@@ -157,7 +155,6 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
   listBulkRevocations: endpoint({
     route: 'GET /bulk-revocations',
     permission: 'read',
-    summary: 'Lists bulk revocations, the newest first.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(BulkRevocation) },
     async handle({ query }, { db, pages }) {
@@ -168,7 +165,6 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
   getBulkRevocation: endpoint({
     route: 'GET /bulk-revocations/{job_id}',
     permission: 'read',
-    summary: 'Shows how far a bulk revocation is.',
     params,
     reply: { status: 200, schema: BulkRevocationDetails },
     async handle({ params }, { db }) {
@@ -179,7 +175,6 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
   cancelBulkRevocation: endpoint({
     permission: 'operate',
     route: 'POST /bulk-revocations/{job_id}/cancel',
-    summary: 'Stops a bulk revocation after the page in hand. Revoked certificates stay revoked.',
     params,
     reply: { status: 200, schema: BulkRevocation },
     errors: ['conflict'],
@@ -191,7 +186,6 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
   listBulkRevocationCertificates: endpoint({
     permission: 'read',
     route: 'GET /bulk-revocations/{job_id}/certificates',
-    summary: 'Lists the outcome for each certificate, in the order of revocation.',
     params,
     query: z.strictObject({
       limit: limitParameter(),

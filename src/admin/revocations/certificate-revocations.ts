@@ -52,8 +52,6 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
     route: 'POST /certificates/{serial}/revoke',
     permission: 'revoke',
     scope: 'accounts',
-    summary:
-      'Revokes one certificate; the reason 1, keyCompromise, also blocks its key, and takes the place of another reason.',
     params,
     body: z
       .strictObject({
@@ -83,7 +81,6 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
   revokeFromCrl: endpoint({
     route: 'POST /certificates/revoke-from-crl',
     permission: 'operate',
-    summary: 'Revokes all certificates that a CRL of one of our issuers lists, even those missing from the database.',
     body: z.strictObject({ crl: z.base64('must be base64').max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
     reply: { status: 200, schema: CrlOutcome },
     errors: ['conflict'],

@@ -227,7 +227,6 @@ export const SEARCH = endpointGroup('Search', {
     route: 'GET /search',
     permission: 'read_accounts',
     scope: 'accounts',
-    summary: 'Searches names, certificates, accounts, orders, credentials, users and settings: what the role may list.',
     query: z.strictObject({
       q: line(255).meta({
         description:

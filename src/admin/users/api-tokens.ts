@@ -51,7 +51,6 @@ export const TOKENS = endpointGroup('API tokens', {
   listTokens: endpoint({
     route: 'GET /tokens',
     permission: 'administer',
-    summary: 'Lists all API tokens, the newest first, revoked ones included.',
     reply: { status: 200, schema: z.array(ApiToken) },
     query: z.strictObject(placeParameters()),
     async handle({ query }, { db, pages }) {
@@ -64,7 +63,6 @@ export const TOKENS = endpointGroup('API tokens', {
     permission: 'administer',
     needsSession: true,
     recentSignIn: true,
-    summary: 'Makes an API token, which never has more rights than its maker, and shows it once.',
     body: z.strictObject({
       name: line(128),
       role: z.enum(ROLES).default('auditor'),
@@ -82,7 +80,6 @@ export const TOKENS = endpointGroup('API tokens', {
   revokeToken: endpoint({
     route: 'DELETE /tokens/{token_id}',
     permission: 'administer',
-    summary: 'Revokes an API token, at once.',
     params: z.strictObject({ token_id: uuid() }),
     reply: { status: 204 },
     audit: 'token.revoke',

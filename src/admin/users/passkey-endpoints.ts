@@ -70,7 +70,6 @@ export const PASSKEYS = endpointGroup('Sessions', {
   getPasskeyOptions: endpoint({
     route: 'POST /auth/passkey/options',
     permission: 'none',
-    summary: 'Begins a sign-in by passkey.',
     reply: { status: 200, schema: ceremonyOptions() },
     errors: ['not_found'],
     handle: async (_request, context) => ({ body: { ...(await (await requirePasskeys(context)).signInOptions()) } }),
@@ -78,7 +77,6 @@ export const PASSKEYS = endpointGroup('Sessions', {
   signInByPasskey: endpoint({
     route: 'POST /auth/passkey',
     permission: 'none',
-    summary: 'Gives a bearer token for a passkey, alone or behind a password.',
     body: z.strictObject({ credential: assertion() }),
     reply: { status: 200, schema: z.strictObject({ token: z.string(), user: User }) },
     errors: ['not_found', 'passkey_refused'],
@@ -93,7 +91,6 @@ export const PASSKEYS = endpointGroup('Sessions', {
     ...own,
     route: 'POST /auth/confirm/options',
     enrols: true,
-    summary: 'Says whether the user confirms with a passkey, and begins that.',
     reply: { status: 200, schema: z.strictObject({ passkey: ceremonyOptions().nullable() }) },
     async handle({ author }, { passkeys }) {
       const options = await passkeys?.confirmOptions(author)
@@ -104,7 +101,6 @@ export const PASSKEYS = endpointGroup('Sessions', {
     ...own,
     route: 'GET /me/passkeys',
     enrols: true,
-    summary: 'Lists the passkeys of the user.',
     query: z.strictObject({ limit: limitParameter() }),
     reply: { status: 200, schema: z.array(Passkey) },
     handle: async ({ query, author }, { db, pages }) => ({
@@ -116,7 +112,6 @@ export const PASSKEYS = endpointGroup('Sessions', {
     route: 'POST /me/passkeys/options',
     enrols: true,
     recentSignIn: true,
-    summary: 'Begins the registration of a passkey.',
     reply: { status: 200, schema: ceremonyOptions() },
     errors: ['not_found', 'conflict'],
     async handle({ author }, context) {
@@ -128,7 +123,6 @@ export const PASSKEYS = endpointGroup('Sessions', {
     route: 'POST /me/passkeys',
     enrols: true,
     // The challenge in it was made for this session after a recent sign-in.
-    summary: 'Registers a passkey of the user. From then on it is asked for behind the password.',
     body: z.strictObject({ name: line(100), credential: credential<RegistrationResponseJSON>() }),
     reply: { status: 201, schema: Passkey },
     errors: ['not_found', 'passkey_refused', 'conflict'],
@@ -141,7 +135,6 @@ export const PASSKEYS = endpointGroup('Sessions', {
   renamePasskey: endpoint({
     ...own,
     route: 'PATCH /me/passkeys/{passkey_id}',
-    summary: 'Renames a passkey.',
     params,
     body: z.strictObject({ name: line(100) }),
     reply: { status: 200, schema: Passkey },
@@ -155,7 +148,6 @@ export const PASSKEYS = endpointGroup('Sessions', {
     ...own,
     route: 'DELETE /me/passkeys/{passkey_id}',
     recentSignIn: true,
-    summary: 'Removes a passkey.',
     params,
     reply: { status: 204 },
     errors: ['conflict'],

@@ -33,7 +33,6 @@ export const OIDC = endpointGroup('Sessions', {
   getSignInMethods: endpoint({
     route: 'GET /auth/methods',
     permission: 'none',
-    summary: 'Says how one may sign in.',
     reply: {
       status: 200,
       schema: z.strictObject({
@@ -57,7 +56,6 @@ export const OIDC = endpointGroup('Sessions', {
     route: 'POST /auth/oidc/start',
     permission: 'none',
     asksProvider: true,
-    summary: 'Begins a sign-in by OpenID Connect: says where the browser goes.',
     body: z.strictObject({
       binding: secret().meta({ description: 'SHA-256 of the secret that `/auth/oidc/finish` gets, in base64url.' }),
       fresh: z.boolean().default(false).meta({ description: 'The provider asks the user to sign in there anew.' }),
@@ -74,7 +72,6 @@ export const OIDC = endpointGroup('Sessions', {
     route: 'POST /auth/oidc/finish',
     permission: 'none',
     asksProvider: true,
-    summary: 'Gives a bearer token when the provider has sent the browser back.',
     body: z.strictObject({
       query: z.string().max(MOST_OF_A_QUERY).meta({ description: 'Of the address, as it came.' }),
       secret: secret(),
@@ -112,7 +109,6 @@ export const SESSIONS = endpointGroup('Sessions', {
     enrols: true,
     permission: 'use_session',
     needsSession: true,
-    summary: 'Lists the sessions of the user, the newest first.',
     query: limit,
     reply: { status: 200, schema: z.array(Session) },
     handle: async ({ query, author }, { db, pages }) => ({
@@ -123,7 +119,6 @@ export const SESSIONS = endpointGroup('Sessions', {
     route: 'DELETE /me/sessions/{session_id}',
     permission: 'use_session',
     needsSession: true,
-    summary: 'Ends a session of the user, on every instance.',
     params: ofUser.pick({ session_id: true }),
     reply: { status: 204 },
     audit: 'user.end_session',
@@ -133,7 +128,6 @@ export const SESSIONS = endpointGroup('Sessions', {
     route: 'PATCH /me',
     permission: 'use_session',
     needsSession: true,
-    summary: 'Changes the mail address of the user.',
     body: z.strictObject({ email: MAIL }),
     reply: { status: 200, schema: User },
     audit: 'user.update',
@@ -148,7 +142,6 @@ export const SESSIONS = endpointGroup('Sessions', {
     route: 'POST /me/password',
     permission: 'use_session',
     needsSession: true,
-    summary: 'Sets a password of the user’s own choice and ends the other sessions; API tokens stay.',
     body: z.strictObject({ current_password: password(), new_password: password() }),
     reply: { status: 200, schema: z.strictObject({ ended_sessions: z.int() }) },
     errors: ['forbidden', 'rate_limited'],
@@ -163,7 +156,6 @@ export const SESSIONS = endpointGroup('Sessions', {
   listSessionsOfUser: endpoint({
     route: 'GET /users/{user_id}/sessions',
     permission: 'administer',
-    summary: 'Lists the sessions of a user, the newest first.',
     params: ofUser.pick({ user_id: true }),
     query: limit,
     reply: { status: 200, schema: z.array(Session) },
@@ -176,7 +168,6 @@ export const SESSIONS = endpointGroup('Sessions', {
   endSessionOfUser: endpoint({
     route: 'DELETE /users/{user_id}/sessions/{session_id}',
     permission: 'administer',
-    summary: 'Ends a session of a user, on every instance.',
     params: ofUser,
     reply: { status: 204 },
     audit: 'user.end_session',

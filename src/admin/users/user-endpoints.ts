@@ -33,7 +33,6 @@ export const SESSION = endpointGroup('Sessions', {
   login: endpoint({
     route: 'POST /auth/login',
     permission: 'none',
-    summary: 'Gives a bearer token for a username and password.',
     body: z.strictObject({
       username: z
         .string()
@@ -69,7 +68,6 @@ export const SESSION = endpointGroup('Sessions', {
     route: 'POST /auth/logout',
     enrols: true,
     permission: 'use_session',
-    summary: 'Ends the session of the token, on every instance.',
     reply: {
       status: 200,
       schema: z.strictObject({
@@ -89,7 +87,6 @@ export const SESSION = endpointGroup('Sessions', {
     enrols: true,
     permission: 'use_session',
     needsSession: true,
-    summary: 'Shows that it is still the user of the session, before a grave act.',
     body: z.union(
       [z.strictObject({ password: password() }), z.strictObject({ credential: assertion() })],
       "must have either 'password' or 'credential'",
@@ -111,7 +108,6 @@ export const SESSION = endpointGroup('Sessions', {
     enrols: true,
     permission: 'use_session',
     needsSession: true,
-    summary: 'Ends all sessions of the user, on every instance; API tokens stay.',
     reply: { status: 200, schema: z.strictObject({ sessions: z.int() }) },
     errors: ['forbidden'],
     audit: 'auth.logout',
@@ -126,7 +122,6 @@ export const USERS = endpointGroup('Users', {
   listUsers: endpoint({
     route: 'GET /users',
     permission: 'read',
-    summary: 'Lists all users, the newest first.',
     reply: { status: 200, schema: z.array(User) },
     query: z.strictObject({ username: line(255).optional(), ...placeParameters() }),
     async handle({ query: { username, ...place } }, { db, pages }) {
@@ -138,7 +133,6 @@ export const USERS = endpointGroup('Users', {
     route: 'POST /users',
     permission: 'administer',
     needsSession: true,
-    summary: 'Makes a user and shows the generated password.',
     body: z.strictObject({
       username: USERNAME,
       email: MAIL,
@@ -158,7 +152,6 @@ export const USERS = endpointGroup('Users', {
   getUser: endpoint({
     route: 'GET /users/{user_id}',
     permission: 'read',
-    summary: 'Shows one user.',
     params,
     reply: { status: 200, schema: User },
     handle: async ({ params }, { db }) => ({ body: withTimes(await requireUser(db, params.user_id)) }),
@@ -166,8 +159,6 @@ export const USERS = endpointGroup('Users', {
   updateUser: endpoint({
     route: 'PATCH /users/{user_id}',
     permission: 'administer',
-    summary:
-      'Changes name, mail address, role, scope or access of a user, at once. An API token may only take rights away.',
     params,
     body: z
       .strictObject({
@@ -192,7 +183,6 @@ export const USERS = endpointGroup('Users', {
   deleteUser: endpoint({
     route: 'DELETE /users/{user_id}',
     permission: 'administer',
-    summary: 'Deletes a user with all sessions and API tokens.',
     params,
     reply: { status: 204 },
     audit: 'user.delete',
@@ -204,7 +194,6 @@ export const USERS = endpointGroup('Users', {
     route: 'GET /me',
     enrols: true,
     permission: 'use_session',
-    summary: 'Shows the user of the token.',
     reply: { status: 200, schema: User },
     handle: async ({ author }, { db }) => ({ body: withTimes(await requireUser(db, author.userId)) }),
   }),
@@ -212,7 +201,6 @@ export const USERS = endpointGroup('Users', {
     route: 'POST /me/reset-password',
     permission: 'use_session',
     needsSession: true,
-    summary: 'Generates a new password and ends all sessions of the user. Soon after a sign-in it needs no body.',
     body: z.strictObject({ current_password: password().optional() }),
     bodyIsOptional: true,
     reply: { status: 200, schema: UserWithPassword },
@@ -227,7 +215,6 @@ export const USERS = endpointGroup('Users', {
     route: 'POST /users/{user_id}/reset-password',
     permission: 'administer',
     needsSession: true,
-    summary: 'Generates a new password for a user and ends all sessions and API tokens of that user.',
     params,
     reply: { status: 200, schema: UserWithPassword },
     errors: ['rate_limited'],
@@ -246,7 +233,6 @@ export const USERS = endpointGroup('Users', {
     route: 'POST /users/{user_id}/unlock',
     permission: 'administer',
     needsSession: true,
-    summary: 'Lets a user log in again whose name is locked after failed logins.',
     params,
     reply: { status: 200, schema: z.strictObject({ username: z.string(), unlocked }) },
     audit: 'user.unlock',
@@ -256,7 +242,6 @@ export const USERS = endpointGroup('Users', {
     route: 'POST /users/unlock-address',
     permission: 'administer',
     needsSession: true,
-    summary: 'Lets users log in again from an address that is locked after failed logins.',
     body: z.strictObject({
       address: text(64, 'must be an IP address').refine((text) => isIP(text) !== 0, { error: 'must be an IP address' }),
     }),

@@ -1,11 +1,10 @@
 /** All commands on the Admin API: rows of the operation table, and those that do more than one operation. */
 
 import type { Command } from '../../shared/command-line.ts'
-import type { AdminCommand } from './admin-command.ts'
+import { type AdminCommand, operationCommand } from './admin-command.ts'
 import { ADMINISTRATION_COMMANDS } from './administration-commands.ts'
 import { CERTIFICATE_COMMANDS } from './certificate-commands.ts'
 import { GRANT_COMMANDS } from './grant-commands.ts'
-import { operationCommand } from './operation-command.ts'
 import { OPERATION_ROWS } from './operation-table.ts'
 import { PROFILE_COMMANDS } from './profile-commands.ts'
 
@@ -67,6 +66,10 @@ const GROUPS = [
   'events',
   'api',
 ]
+
+/** Whether the command line has every word of the command. */
+export const isTyped = (usage: string, typed: readonly string[]): boolean =>
+  usage.split(' ').every((word) => word.startsWith('<') || typed.includes(word))
 
 /** Commands of one first word stay together. */
 export function inHelpOrder(commands: readonly Command[]): Command[] {

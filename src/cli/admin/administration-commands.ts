@@ -3,6 +3,7 @@
 import { isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Output } from '../../admin/client.ts'
+import { SUMMARIES } from '../../admin/summaries.ts'
 import { parseHead, renderHead } from '../../domain/audit-chain.ts'
 import { crlName } from '../../domain/crl-scope.ts'
 import { isGiven, optional, several, UsageError } from '../../shared/command-line.ts'
@@ -15,7 +16,7 @@ import { type AdminCommand, adminCommand } from './admin-command.ts'
 const USER_COMMANDS: readonly AdminCommand[] = [
   adminCommand({
     usage: 'users unlock <username>',
-    about: 'Let a user log in again whose name is locked after failed logins',
+    about: SUMMARIES.unlockUser,
     examples: ['users unlock bob'],
     async run(caller, { json }, [name = '']) {
       const user_id = await caller.idOf('user_id', name)
@@ -26,7 +27,7 @@ const USER_COMMANDS: readonly AdminCommand[] = [
   }),
   adminCommand({
     usage: 'users unlock-address <address>',
-    about: 'Let users log in again from an address that is locked after failed logins',
+    about: SUMMARIES.unlockAddress,
     examples: ['users unlock-address 192.0.2.7'],
     async run(caller, { json }, [address = '']) {
       if (isIP(address) === 0) throw new UsageError(`${JSON.stringify(address)} is no IP address`)
@@ -40,7 +41,7 @@ const USER_COMMANDS: readonly AdminCommand[] = [
 /** Agreements to the terms of service that were given outside the protocol. */
 const TERMS_ACCEPT = adminCommand({
   usage: 'terms accept',
-  about: 'Record that an account, or with --all every one, agrees to tos.version',
+  about: SUMMARIES.acceptTerms,
   options: {
     account: optional('Account id, the last part of the account URL', uuid),
     all: isGiven('Every account'),
@@ -158,7 +159,7 @@ function onceEach(): (message: string) => void {
 const SEARCH = adminCommand({
   usage: 'search <text>',
   about: [
-    'Search names, certificates, accounts, orders, credentials, users and settings',
+    SUMMARIES.search,
     'The text is a name or a part, the beginning of a serial number or fingerprint, a kid, contact, label, tag or id.',
     'The exit code is 1 where nothing was found, or where not everything could be searched in time.',
   ],

@@ -4,25 +4,21 @@ import type { OperationId } from '../../admin/client.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
 import { optional } from '../../shared/command-line.ts'
 import { text } from '../values.ts'
-import type { AdminCommand } from './admin-command.ts'
-import { operationCommand } from './operation-command.ts'
+import { type AdminCommand, operationCommand } from './admin-command.ts'
 
 /** @param without operations that are left out */
 export function everyOperation(without: readonly string[] = []): readonly AdminCommand[] {
-  return ENDPOINTS.filter(({ id }) => !without.includes(id)).map(
-    ({ id, path, summary, query, body, reply, approval }) => {
-      const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ` <${name}>`)
-      return operationCommand({
-        usage: `api ${id}${parameters.join('')}`,
-        operation: id as OperationId,
-        about: summary,
-        approval: approval && true,
-        query: Object.fromEntries(membersOf(query).map((name) => [name, optional(`Query parameter ${name}`, text)])),
-        ...(body && { body: {} }),
-        ...(reply.contentType === 'application/x-ndjson' && { isStream: true }),
-      })
-    },
-  )
+  return ENDPOINTS.filter(({ id }) => !without.includes(id)).map(({ id, path, query, body, reply, approval }) => {
+    const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ` <${name}>`)
+    return operationCommand({
+      usage: `api ${id}${parameters.join('')}`,
+      operation: id as OperationId,
+      approval: approval && true,
+      query: Object.fromEntries(membersOf(query).map((name) => [name, optional(`Query parameter ${name}`, text)])),
+      ...(body && { body: {} }),
+      ...(reply.contentType === 'application/x-ndjson' && { isStream: true }),
+    })
+  })
 }
 
 const membersOf = (schema: object | undefined): string[] =>

@@ -5,14 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Input, Output } from '../../admin/client.ts'
 import { AT_RISK_FILTERS, REVOCATION_FILTERS } from '../../admin/resources/certificates.ts'
 import { pick } from '../../admin/resources/filter.ts'
+import { SUMMARIES } from '../../admin/summaries.ts'
 import { ADMINISTRATORS_REASONS, parseSerialNumber } from '../../domain/revocation.ts'
 import { isGiven, option, optional, several, UsageError, type Values } from '../../shared/command-line.ts'
 import { printReply, tell } from '../printing.ts'
 import { CommandError, flag, hex, instant, Refusal, text, whole } from '../values.ts'
 import type { AdminCaller } from './admin-caller.ts'
-import { adminCommand } from './admin-command.ts'
+import { adminCommand, BODY } from './admin-command.ts'
 import { byOptionName, givenOf, optionsOf } from './filter-options.ts'
-import { BODY } from './operation-command.ts'
 
 function reason(value: string): number {
   if (/^\d$/.test(value) && ADMINISTRATORS_REASONS.includes(Number(value))) return Number(value)
@@ -105,7 +105,7 @@ const SELECTION = {
 
 const ADVISE = adminCommand({
   usage: 'renewals advise',
-  about: 'Tell clients to renew certificates now (RFC 9773)',
+  about: SUMMARIES.adviseRenewal,
   options: {
     ...SELECTION,
     'window-end': optional('Date or RFC 3339 time until which the renewals spread; at once when absent', instant),
@@ -131,7 +131,7 @@ const ADVISE = adminCommand({
 
 const CLEAR = adminCommand({
   usage: 'renewals clear',
-  about: 'Take such advice back',
+  about: SUMMARIES.clearRenewals,
   options: SELECTION,
   examples: ['renewals clear --all'],
   further: '--serial',

@@ -3,6 +3,7 @@
  * `eab create`, which makes a credential of external account binding (RFC 8555 §7.3.4) with its grants.
  */
 
+import { SUMMARIES } from '../../admin/summaries.ts'
 import { type AllowedIdentifier, parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { optional, several, UsageError, type Values } from '../../shared/command-line.ts'
 import { isKid } from '../../shared/protocol/external-account-binding.ts'
@@ -158,7 +159,7 @@ const CREDENTIAL_OPTIONS = {
 const EAB_CREATE = adminCommand({
   usage: 'eab create',
   approval: true,
-  about: 'Make a credential of external account binding and print its HMAC key, once',
+  about: SUMMARIES.createEabCredential,
   options: CREDENTIAL_OPTIONS,
   examples: ["eab create team-a --allow '*.a.example.com' 10.1.0.0/16"],
   further: true,
@@ -203,8 +204,7 @@ async function createCredential(
     },
   })
   const body = await made.catch(inOptions)
-  if (json) console.log(JSON.stringify(body, null, 2))
-  else console.log(`kid       ${kid}\nhmac_key  ${body.hmac_key}`)
+  tell(json, body, `kid       ${kid}`, `hmac_key  ${body.hmac_key}`)
   process.stderr.write('The HMAC key is not shown again.\n')
   return 0
 }

@@ -2,7 +2,6 @@
 
 import { randomUUID, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import path from 'node:path'
 import { readSharedSecret } from '../../../signer/protocol/handshake.ts'
 import { AdminApplication } from '../../admin/admin-application.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
@@ -20,7 +19,7 @@ import { ownIssuer } from '../../settings/signer-settings.ts'
 import { VERSION } from '../../shared/lib/program-files.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import { addRevocations, type RevocationTally } from '../../store/switch-store.ts'
-import { type Administration, withAdministration } from '../operator-database.ts'
+import { type Administration, configuredSigner, withAdministration } from '../operator-database.ts'
 import { AdminCaller } from './admin-caller.ts'
 
 /** @param schema `any` for what must work between two releases */
@@ -64,9 +63,10 @@ const SIGNER_TIMEOUT_MS = 5_000
 async function signingIssuers(config: Config): Promise<readonly SigningIssuer[]> {
   const own = ownIssuer(config)
   if (own) return [{ id: own.id, certificate: new X509Certificate(await readFile(own.certificateFile)).raw }]
-  const { socket, secret_file } = config.ca.signer
-  if (socket === null || secret_file === null) return []
-  const client = new SignerClient({ socketPath: socket, secret: readSharedSecret(path.resolve(secret_file)) })
+  const configured = configuredSigner(config)
+  if (!configured) return []
+  const { socketPath, secretFile } = configured
+  const client = new SignerClient({ socketPath, secret: readSharedSecret(secretFile) })
   try {
     const { issuers } = await client.describe(SIGNER_TIMEOUT_MS)
     return issuers.flatMap(({ id, chain: [certificate] }) => (certificate ? [{ id, certificate }] : []))

@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Input } from '../../admin/client.ts'
+import { SUMMARIES } from '../../admin/summaries.ts'
 import { tell } from '../printing.ts'
 import { CommandError, Refusal } from '../values.ts'
 import type { AdminCaller } from './admin-caller.ts'
@@ -17,7 +18,7 @@ export const PROFILE_COMMANDS: readonly AdminCommand[] = [
   }),
   adminCommand({
     usage: 'profiles replace <file>',
-    about: 'Replace the CSR profile of the same name, for all who have it',
+    about: [SUMMARIES.replaceCsrProfile, 'It is the profile of the name in the file.'],
     examples: ['profiles replace servers.yaml'],
     run: (caller, { json }, [file = '']) => replace(caller, file, json),
   }),

@@ -1,7 +1,6 @@
 /** Replies of the Admin API in words for a reader. */
 
 import type { Output } from '../../admin/client.ts'
-import { isBehind } from '../../domain/alarms.ts'
 
 export const passwordText = ({ username, role, password }: Output<'createUser'>): string =>
   `username  ${username}\nrole      ${role}\npassword  ${password}`
@@ -65,9 +64,9 @@ function taskLine(task: Workers['tasks'][number]): string {
   return `${name.padEnd(28)} ${where}  last ${last_run}  ${isLate ? 'due since' : 'next'} ${next_run}${trouble}`
 }
 
-function consumerLine({ name, waiting, oldest_seconds: oldestSeconds }: Workers['consumers'][number]): string {
-  const age = waiting > 0 ? `, the oldest for ${oldestSeconds} s` : ''
-  return `consumer ${name}: ${waiting} waiting${age}${isBehind({ name, waiting, oldestSeconds }) ? '  BEHIND' : ''}`
+function consumerLine({ name, waiting, more, oldest_seconds, behind }: Workers['consumers'][number]): string {
+  const age = waiting > 0 ? `, the oldest for ${oldest_seconds} s` : ''
+  return `consumer ${name}: ${waiting}${more ? ' or more' : ''} waiting${age}${behind ? '  BEHIND' : ''}`
 }
 
 export function nameText({ name, state, entries, next, not_known }: Output<'getNameHistory'>): string {

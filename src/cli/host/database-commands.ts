@@ -23,10 +23,16 @@ import { withAdministration } from '../operator-database.ts'
 import { showProgress, tell } from '../printing.ts'
 import { CommandError, type Printing } from '../values.ts'
 
-/** @returns 0 when this release can serve on the schema, else 1 */
-export async function databaseStatus({ config: file, json }: Printing): Promise<number> {
+/** @throws SharedSessions and connection errors */
+async function settingsOf(file: string | undefined) {
   const settings = databaseSettings(await readConfigFile(file))
   await requireOwnSessions(settings)
+  return settings
+}
+
+/** @returns 0 when this release can serve on the schema, else 1 */
+export async function databaseStatus({ config: file, json }: Printing): Promise<number> {
+  const settings = await settingsOf(file)
   const { applied, pending, unknown, isUsable } = await readSchemaState(settings)
   const current = pending.length === 0 && unknown.length === 0
   const db = openDatabase({ ...settings, maxConnections: 1 }, () => undefined)
@@ -53,8 +59,7 @@ export async function databaseStatus({ config: file, json }: Printing): Promise<
 type MigrateOptions = Printing & { plan: boolean; wait: number }
 
 export async function databaseMigrate({ config: file, plan, wait, json }: MigrateOptions): Promise<number> {
-  const settings = databaseSettings(await readConfigFile(file))
-  await requireOwnSessions(settings)
+  const settings = await settingsOf(file)
   if (plan) {
     const migrations = await planMigrations(settings)
     tell(json, { migrations }, ...renderPlan(migrations))
@@ -69,8 +74,7 @@ export async function databaseMigrate({ config: file, plan, wait, json }: Migrat
 }
 
 export async function rollbackPoint({ config: file, json }: Printing): Promise<number> {
-  const settings = databaseSettings(await readConfigFile(file))
-  await requireOwnSessions(settings)
+  const settings = await settingsOf(file)
   const point = await readRollbackPoint(settings)
   tell(json, point, ...renderRollbackPoint(point))
   return 0

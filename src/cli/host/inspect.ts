@@ -19,7 +19,7 @@ import { type ChallengeType, challengeId } from '../../shared/protocol/challenge
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
 import { readConfigFile } from '../config-file.ts'
-import { type Report, renderText } from '../printing.ts'
+import { type Report, renderText, tell } from '../printing.ts'
 import { CommandError, type Printing } from '../values.ts'
 
 /** A token proves nothing without the account key, but output ends up in tickets. */
@@ -61,7 +61,7 @@ async function print(
   try {
     const report = await read(createInspectStore(db))
     if (!report) throw new CommandError(`there is no ${what}`)
-    console.log(json ? JSON.stringify(report, null, 2) : renderText(report))
+    tell(json, report, renderText(report))
     return 0
   } finally {
     await db.end()

@@ -1,6 +1,5 @@
 /** A signer for a command that needs one. */
 
-import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { AuditChainInUse, findRunningSigner, type SignerPlace } from '../../ca/signer-place.ts'
@@ -10,6 +9,7 @@ import { databaseSettings } from '../../settings/server-settings.ts'
 import { signerProgram } from '../../settings/signer-settings.ts'
 import { announceInstance } from '../../store/instance-presence.ts'
 import { requireUsableSchema } from '../../store/schema/schema-state.ts'
+import { configuredSigner } from '../operator-database.ts'
 
 const STOP_TIMEOUT_MS = 15_000
 /** A token may take its time. */
@@ -27,9 +27,8 @@ export async function withSigner<T>(
   log: Logger,
   work: (place: SignerPlace, origin: string) => Promise<T>,
 ): Promise<T> {
-  const { socket, secret_file } = config.ca.signer
-  if (socket !== null && secret_file !== null)
-    return work({ socketPath: socket, secretFile: path.resolve(secret_file) }, socket)
+  const configured = configuredSigner(config)
+  if (configured) return work(configured, configured.socketPath)
   return alone(config, async () => {
     const { running, child } = await runningOrOwn(signerProgram(config), log)
     if (running) return work(running, `that of the running service, ${running.socketPath}`)

@@ -13,7 +13,7 @@ import {
 } from '../../shared/command-line.ts'
 import { VERSION } from '../../shared/lib/program-files.ts'
 import { type AdminCommand, adminCommand, examplesOf } from '../admin/admin-command.ts'
-import { ADMIN_COMMANDS, inHelpOrder, SESSION_COMMANDS } from '../admin/admin-commands.ts'
+import { ADMIN_COMMANDS, inHelpOrder, isTyped, SESSION_COMMANDS } from '../admin/admin-commands.ts'
 import { HOST_COMMANDS, type HostCommand } from '../host/host-commands.ts'
 import { text } from '../values.ts'
 
@@ -65,7 +65,7 @@ export async function remoteProgram(typed: readonly string[]): Promise<Program> 
   const operations = typed.includes('api')
     ? (await import('../admin/api-commands.ts')).everyOperation()
     : [...ADMIN_COMMANDS, ...SESSION_COMMANDS, RESET_OWN_PASSWORD]
-  const isTyped = ({ usage }: Command) => usage.split(' ').every((word) => word.startsWith('<') || typed.includes(word))
+  const onHost = HOST_COMMANDS.filter(({ usage }) => isTyped(usage, typed))
   return {
     name: 'chancery',
     version: VERSION,
@@ -77,7 +77,7 @@ export async function remoteProgram(typed: readonly string[]): Promise<Program> 
       'login keeps its token in XDG_CONFIG_HOME/chancery/tokens.json; CHANCERY_TOKEN, such as an API token, goes first.',
       'NODE_EXTRA_CA_CERTS names a file with the CA of the server. Every operation: chancery --server URL api --help',
     ],
-    commands: inHelpOrder([LOGIN, LOGOUT, ...operations.map(onService), ...HOST_COMMANDS.filter(isTyped).map(refused)]),
+    commands: inHelpOrder([LOGIN, LOGOUT, ...operations.map(onService), ...onHost.map(refused)]),
   }
 }
 

@@ -18,6 +18,7 @@ import { createInterface } from 'node:readline/promises'
 import { describeFileError } from '../../shared/lib/file-error.ts'
 import { AdminCaller } from '../admin/admin-caller.ts'
 import { passwordText } from '../admin/reply-texts.ts'
+import { tell } from '../printing.ts'
 import { CommandError } from '../values.ts'
 
 interface Service {
@@ -79,7 +80,7 @@ export async function logOut(options: Service): Promise<number> {
 export async function resetOwnPassword(caller: AdminCaller, json: boolean): Promise<number> {
   const current_password = await askPassword('current password')
   const reply = await caller.call('resetMyPassword', { body: { current_password } })
-  console.log(json ? JSON.stringify(reply, null, 2) : passwordText(reply))
+  tell(json, reply, passwordText(reply))
   console.error('The password is not shown again.')
   return 0
 }

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { hasSigner, usesBackend } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import type { Check } from '../sources.ts'
-import { failure, messageOf, ok, orOk, type Possible, unknown, type Verdict, warning } from '../verdict.ts'
+import { failure, messageOf, ok, orOk, type Possible, unknownBecause, type Verdict, warning } from '../verdict.ts'
 
 export const CREDENTIALS: readonly Check[] = [
   {
@@ -140,6 +140,6 @@ function judgeFile({ key, file }: { key: string; file: string }): Possible {
       `put a new one into ${file}, and restart the service`,
     )
   } catch (error) {
-    return unknown(`cannot tell, because ${file} cannot be read: ${messageOf(error)}`)
+    return unknownBecause(`${file} cannot be read: ${messageOf(error)}`)
   }
 }

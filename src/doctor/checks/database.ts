@@ -4,7 +4,7 @@ import { requireUsableSchema } from '../../store/schema/schema-state.ts'
 import { requireOwnSessions } from '../../store/session.ts'
 import { type DiagnosisRows, settingsFor } from '../facts/database.ts'
 import type { Check } from '../sources.ts'
-import { CannotTell, failure, messageOf, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
+import { CannotTell, failure, messageOf, ok, orOk, unknownBecause, type Verdict, warning } from '../verdict.ts'
 
 const PAGE = 'docs/operations/database.md'
 
@@ -181,7 +181,7 @@ const MOST_LAG_BYTES = 256 * 2 ** 20
 export function judgeReplication(standbyNames: string, replicas: DiagnosisRows['replicas']): readonly Verdict[] {
   const grant = 'GRANT pg_monitor to the role of the service'
   if (replicas.some(({ state }) => state === null))
-    return [unknown('cannot tell, because the role may not see the state of replicas', grant)]
+    return [unknownBecause('the role may not see the state of replicas', grant)]
   const isWaitedFor = replicas.some(({ sync }) => sync === 'sync' || sync === 'quorum')
   return orOk(
     [

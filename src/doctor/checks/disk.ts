@@ -9,7 +9,7 @@ import { describeFileError } from '../../shared/lib/file-error.ts'
 import { isLocalHost } from '../../shared/lib/host.ts'
 import { type DiskFacts, diskOf, stateOf } from '../facts/files.ts'
 import type { Check } from '../sources.ts'
-import { CannotTell, failure, ok, unknown, type Verdict, warning } from '../verdict.ts'
+import { AS_ROOT, CannotTell, failure, ok, unknown, unknownBecause, type Verdict, warning } from '../verdict.ts'
 
 export const DISK: readonly Check[] = [
   {
@@ -92,9 +92,7 @@ export function otherDisksOf(folder: string): readonly (string | Verdict)[] {
     const disks = places.map((place) => statSync(place).dev)
     return places.filter((_, at) => disks.indexOf(disks[at]!) === at).slice(1)
   } catch (error) {
-    return [
-      unknown(`pg_wal and tablespaces were not looked at: ${describeFileError(error)}`, 'run chancery doctor as root'),
-    ]
+    return [unknown(`pg_wal and tablespaces were not looked at: ${describeFileError(error)}`, AS_ROOT)]
   }
 }
 
@@ -111,10 +109,7 @@ function look(folder: string, why: string): Verdict {
   try {
     return judgeDisk(diskOf(folder), why)
   } catch (error) {
-    return unknown(
-      `cannot tell, because ${folder} cannot be looked at: ${describeFileError(error)}`,
-      'run chancery doctor as root',
-    )
+    return unknownBecause(`${folder} cannot be looked at: ${describeFileError(error)}`, AS_ROOT)
   }
 }
 

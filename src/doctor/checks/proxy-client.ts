@@ -1,9 +1,9 @@
 /** Clients behind a proxy: whether the service knows their addresses and their protocol. */
 
 import { type Answer, jsonOf } from '../facts/http.ts'
-import { type Check, requireAnswer, type Sources } from '../sources.ts'
+import type { Check, Sources } from '../sources.ts'
 import { CannotTell, failure, ok, type Verdict, warning } from '../verdict.ts'
-import { PUBLIC, requireDirectory } from './proxy.ts'
+import { requireDirectory } from './proxy.ts'
 
 export const PROXY_CLIENT: readonly Check[] = [
   {
@@ -51,10 +51,10 @@ async function shownClient(sources: Sources): Promise<ShownClient> {
   const headers = { 'X-Forwarded-For': CLAIMED, 'X-Forwarded-Proto': 'http' }
   // On loopback the proxy's own address is ours, too, and would hide that it sends no header.
   const isLoopback = remoteAddress.startsWith('127.')
-  const answer = requireAnswer(
-    await sources.publicly('/livez', { headers, ...(isLoopback && { localAddress: OTHER_LOOPBACK }) }),
-    PUBLIC,
-  )
+  const answer = await sources.publicAnswer('/livez', {
+    headers,
+    ...(isLoopback && { localAddress: OTHER_LOOPBACK }),
+  })
   if (answer.status !== 200)
     throw new CannotTell(
       `the proxy refuses /livez to this host (${answer.status})`,

@@ -2,24 +2,21 @@
 
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { renderCertId } from '../../shared/protocol/renewal-info.ts'
-import { type Answer, type Ask, type Asked, askForAccount, jsonOf } from '../facts/http.ts'
-import { type Check, noAnswer, requireAnswer, type Sources } from '../sources.ts'
-import { CannotTell, failure, ok, unknown, type Verdict } from '../verdict.ts'
+import { type Answer, type Ask, askForAccount, jsonOf } from '../facts/http.ts'
+import { type Check, noAnswer, type Sources } from '../sources.ts'
+import { CannotTell, failure, ok, unknownBecause, type Verdict } from '../verdict.ts'
 
 const EXAMPLES = 'compare its configuration with deploy/proxy/nginx.conf or deploy/proxy/haproxy.cfg'
 
 /** A request of this length shows enough: longer limits are mistakes, or have another reason. */
 const MOST_TRIED_BYTES = 1024 * 1024
 
-export const PUBLIC = 'the public URL'
-
-const directory = (sources: Sources) => sources.publicly(sources.local('directory'))
 const isOldHttp = ({ status }: Answer) => status === 505 || status === 426
 
 /** @throws CannotTell where the proxy answers something else: its own check says so */
 export async function requireDirectory(sources: Sources): Promise<Answer> {
-  const answer = requireAnswer(await directory(sources), PUBLIC)
-  if (answer.status !== 200) throw new CannotTell(`${PUBLIC} answers with ${answer.status}`)
+  const answer = await sources.publicAnswer(sources.local('directory'))
+  if (answer.status !== 200) throw new CannotTell(`the public URL answers with ${answer.status}`)
   return answer
 }
 
@@ -29,7 +26,7 @@ export const PROXY: readonly Check[] = [
     title: 'The directory can be fetched from the public URL',
     async look(sources) {
       const url = sources.urls.fixed('directory')
-      const asked = await directory(sources)
+      const asked = await sources.publicly(sources.local('directory'))
       const { answer } = asked
       if (!answer)
         return noAnswer(
@@ -49,7 +46,7 @@ export const PROXY: readonly Check[] = [
     id: 'proxy.http-version',
     title: 'The proxy speaks HTTP/1.1 to the service',
     async look(sources) {
-      const answer = requireAnswer(await directory(sources), PUBLIC)
+      const answer = await sources.publicAnswer(sources.local('directory'))
       if (!isOldHttp(answer)) return ok('it does')
       return failure(
         'requests get 505: the proxy speaks HTTP/1.0 to the service',
@@ -71,7 +68,7 @@ export const PROXY: readonly Check[] = [
     async look(sources) {
       await requireDirectory(sources)
       const [head, get] = await Promise.all([newNonce(sources, 'HEAD'), newNonce(sources, 'GET')])
-      return judgeNewNonce(requireAnswer(head, PUBLIC).status, requireAnswer(get, PUBLIC).status)
+      return judgeNewNonce(head.status, get.status)
     },
   },
   {
@@ -81,9 +78,8 @@ export const PROXY: readonly Check[] = [
       await requireDirectory(sources)
       const nonces: HeaderValue[] = []
       // A busy cache keeps an answer a moment after it was sent, so the second request may get one of its own.
-      for (const id of ['1', '2', '3'])
-        nonces.push(requireAnswer(await newNonce(sources, 'GET', id), PUBLIC).headers['replay-nonce'])
-      const direct = requireAnswer(await sources.directly(sources.local('newNonce')), 'the service')
+      for (const id of ['1', '2', '3']) nonces.push((await newNonce(sources, 'GET', id)).headers['replay-nonce'])
+      const direct = await sources.serviceAnswer(sources.local('newNonce'))
       return judgeNonces(nonces, direct.headers['replay-nonce'])
     },
   },
@@ -95,15 +91,12 @@ export const PROXY: readonly Check[] = [
     title: 'A signed request reaches the service as it was sent',
     async look(sources) {
       await requireDirectory(sources)
-      const nonce = requireAnswer(await sources.directly(sources.local('newNonce')), 'the service').headers[
-        'replay-nonce'
-      ]
+      const nonce = (await sources.serviceAnswer(sources.local('newNonce'))).headers['replay-nonce']
       const url = sources.urls.fixed('newAccount')
       const body = askForAccount(url, String(nonce), sources.config.security.allowed_algorithms)
       if (body === undefined)
         throw new CannotTell('the service takes none of the algorithms that the doctor signs with')
-      const sent = await sources.publicly(sources.local('newAccount'), post(body))
-      return judgeSigned(requireAnswer(sent, PUBLIC))
+      return judgeSigned(await sources.publicAnswer(sources.local('newAccount'), post(body)))
     },
   },
   {
@@ -114,7 +107,7 @@ export const PROXY: readonly Check[] = [
       const most = Math.min(sources.config.security.max_request_body_bytes, MOST_TRIED_BYTES)
       // Not JSON: the service refuses it at once, and says so in a problem document.
       const request = post('x'.repeat(most - 1))
-      const direct = requireAnswer(await sources.directly(sources.local('newAccount'), request), 'the service')
+      const direct = await sources.serviceAnswer(sources.local('newAccount'), request)
       const { answer, failure: why } = await sources.publicly(sources.local('newAccount'), request)
       if (answer?.status === direct.status) return ok(`${most} bytes pass`)
       if (isBusy(answer) || isBusy(direct))
@@ -131,8 +124,8 @@ export const PROXY: readonly Check[] = [
     async look(sources) {
       await requireDirectory(sources)
       const path = `${sources.local('directory')}/doctor-asks-for-nothing`
-      const direct = requireAnswer(await sources.directly(path), 'the service')
-      const { status, headers } = requireAnswer(await sources.publicly(path), PUBLIC)
+      const direct = await sources.serviceAnswer(path)
+      const { status, headers } = await sources.publicAnswer(path)
       const [wanted, got] = [direct.headers['content-type'], headers['content-type']]
       if (status === direct.status && wanted === got) return ok('they do')
       return failure(
@@ -151,16 +144,16 @@ export const PROXY: readonly Check[] = [
       const asked = await Promise.all(paths.map((path) => sources.publicly(path)))
       const open = paths.filter((_, at) => asked[at]?.answer?.status === 200)
       if (open.length === 0) return ok(`${paths.join(' and ')} are refused`)
-      return unknown(
-        `cannot tell, because this host may ask for ${open.join(' and ')}, and whether others may can only be seen from there`,
+      return unknownBecause(
+        `this host may ask for ${open.join(' and ')}, and whether others may can only be seen from there`,
         `from elsewhere: curl ${sources.config.server.external_url}${open[0]} must answer 403`,
       )
     },
   },
 ]
 
-function newNonce(sources: Sources, method: 'HEAD' | 'GET', id = '1'): Promise<Asked> {
-  return sources.publicly(sources.local('newNonce'), { method, headers: { 'X-Request-ID': `doctor-${id}` } })
+function newNonce(sources: Sources, method: 'HEAD' | 'GET', id = '1'): Promise<Answer> {
+  return sources.publicAnswer(sources.local('newNonce'), { method, headers: { 'X-Request-ID': `doctor-${id}` } })
 }
 
 /** The service refuses because of a limit of requests, or of overload. */
@@ -191,7 +184,7 @@ function judgeNewNonce(head: number, get: number): Verdict {
 type HeaderValue = string | string[] | undefined
 
 function judgeNonces(nonces: readonly HeaderValue[], direct: HeaderValue): Verdict {
-  if (direct === undefined) return unknown('cannot tell, because the service itself sends none; it may be overloaded')
+  if (direct === undefined) return unknownBecause('the service itself sends none; it may be overloaded')
   if (nonces.includes(undefined))
     return failure(
       'the header Replay-Nonce is missing at the public URL: no client can do anything',
@@ -232,9 +225,9 @@ function stripped(id: string, header: string, why: string, page: Page): Check {
       await requireDirectory(sources)
       const path = await page(sources)
       if (path === undefined) return undefined
-      const direct = requireAnswer(await sources.directly(path), 'the service').headers[name]
+      const direct = (await sources.serviceAnswer(path)).headers[name]
       if (direct === undefined) return undefined
-      const { [name]: seen } = requireAnswer(await sources.publicly(path), PUBLIC).headers
+      const { [name]: seen } = (await sources.publicAnswer(path)).headers
       if (seen !== undefined) return ok(`it does: ${String(seen).slice(0, 100)}`)
       return failure(
         `the header ${header} is missing at the public URL: ${why}`,
@@ -256,7 +249,7 @@ export function judgeSigned({ status, headers, body }: Pick<Answer, 'status' | '
       'the service gets another Content-Type than application/jose+json: every request of a client fails',
       'let the proxy leave the header Content-Type of requests alone',
     )
-  if (isBusy({ status })) return unknown(`cannot tell, because the service has no answer for this host now (${status})`)
+  if (isBusy({ status })) return unknownBecause(`the service has no answer for this host now (${status})`)
   return failure(
     `a signed request gets ${status} ${type}${detail && `: ${detail}`}, where accountDoesNotExist is right`,
     `see what the proxy makes of POST requests; ${EXAMPLES}`,

@@ -1,8 +1,8 @@
 /** The running service: whether it answers, what it says of itself, as whom it runs, and whether the clocks agree. */
 
 import { jsonOf } from '../facts/http.ts'
-import { type Check, noAnswer, requireAnswer } from '../sources.ts'
-import { CannotTell, failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
+import { type Check, noAnswer } from '../sources.ts'
+import { AS_ROOT, CannotTell, failure, ok, orOk, type Verdict, warning } from '../verdict.ts'
 
 const START = 'start it: systemctl start chancery; journalctl -u chancery says why it has ended'
 const SLOW =
@@ -28,7 +28,7 @@ export const SERVICE: readonly Check[] = [
     id: 'service.ready',
     title: 'The service is ready for requests',
     async look(sources) {
-      const { status, body } = requireAnswer(await sources.directly('/readyz'), 'the service')
+      const { status, body } = await sources.serviceAnswer('/readyz')
       if (status === 200) return ok('/readyz says so')
       const { reason = `status ${status}` } = jsonOf<{ reason?: string }>(body)
       return failure(`/readyz says ${reason}`, mendOfReason(reason))
@@ -38,7 +38,7 @@ export const SERVICE: readonly Check[] = [
     id: 'service.health',
     title: 'Every part of the service is well',
     async look(sources) {
-      const { body } = requireAnswer(await sources.directly('/healthz'), 'the service')
+      const { body } = await sources.serviceAnswer('/healthz')
       return judgeHealth(jsonOf<Health>(body))
     },
   },
@@ -46,7 +46,7 @@ export const SERVICE: readonly Check[] = [
     id: 'service.version',
     title: 'The service that runs is of this release',
     async look(sources) {
-      const { body } = requireAnswer(await sources.directly('/livez'), 'the service')
+      const { body } = await sources.serviceAnswer('/livez')
       const { version = 'unknown' } = jsonOf<{ version?: string }>(body)
       const own = sources.options.version
       if (version === own) return ok(`both are ${own}`)
@@ -60,8 +60,7 @@ export const SERVICE: readonly Check[] = [
     id: 'service.user',
     title: 'The service runs as a user of its own',
     look(sources) {
-      const found = sources.process()
-      if (!found) return unknown('cannot tell, because no process of this configuration is seen on this host')
+      const found = sources.requireProcess()
       if (found.uid !== 0) return ok(`process ${found.pid} is not root`)
       return failure(
         `process ${found.pid} runs as root`,
@@ -75,8 +74,7 @@ export const SERVICE: readonly Check[] = [
     look(sources) {
       const { server, database, challenges } = sources.config
       const limit = sources.process()?.openFilesLimit
-      if (limit === undefined)
-        throw new CannotTell('the limits of the process cannot be read', 'run chancery doctor as root')
+      if (limit === undefined) throw new CannotTell('the limits of the process cannot be read', AS_ROOT)
       return judgeDescriptors(limit, [
         ['server.overload.max_connections', server.overload.max_connections],
         ['challenges.max_concurrent', challenges.max_concurrent],
@@ -211,8 +209,9 @@ export const CLOCK: readonly Check[] = [
     title: 'This host and the public URL agree on the time',
     async look(sources) {
       const before = Date.now()
-      const asked = await sources.publicly(sources.local('directory'), { headers: { 'X-Request-ID': 'doctor-clock' } })
-      const { headers } = requireAnswer(asked, 'the public URL')
+      const { headers } = await sources.publicAnswer(sources.local('directory'), {
+        headers: { 'X-Request-ID': 'doctor-clock' },
+      })
       if (headers.date === undefined) throw new CannotTell('the public URL sends no Date header')
       // The header has whole seconds.
       return judgeClock(

@@ -6,8 +6,8 @@ import path from 'node:path'
 import { checkServerIdentity } from 'node:tls'
 import { hostOf, isIpAddress } from '../../shared/lib/host.ts'
 import type { TlsFacts } from '../facts/http.ts'
-import { type Check, requireAnswer, type Sources } from '../sources.ts'
-import { CannotTell, failure, ok, unknown, type Verdict, warning } from '../verdict.ts'
+import type { Check, Sources } from '../sources.ts'
+import { CannotTell, failure, ok, unknownBecause, type Verdict, warning } from '../verdict.ts'
 
 export const TLS: readonly Check[] = [
   {
@@ -36,7 +36,7 @@ export const TLS: readonly Check[] = [
     async look(sources) {
       const { cert_path } = sources.config.server.tls
       if (cert_path === null) return undefined
-      const { tls } = requireAnswer(await sources.directly('/livez'), 'the service')
+      const { tls } = await sources.serviceAnswer('/livez')
       const [served] = tls?.chain ?? []
       if (!served) throw new CannotTell('the service does not speak TLS')
       const inFile = new X509Certificate(readFileSync(path.resolve(cert_path)))
@@ -63,7 +63,7 @@ const isRoot = (pem: string) => {
 
 async function withTls(sources: Sources, judge: (facts: TlsFacts) => Verdict | Promise<Verdict>) {
   if (!/^https:/.test(sources.config.server.external_url)) return undefined
-  const { tls } = requireAnswer(await sources.publicly(sources.local('directory')), 'the public URL')
+  const { tls } = await sources.publicAnswer(sources.local('directory'))
   return tls && judge(tls)
 }
 
@@ -119,8 +119,8 @@ export function judgeChain({ problem }: Pick<TlsFacts, 'problem'>, knowsRoot: bo
   if (problem === undefined || OWN_CHECKS.has(problem) || /altname|does not match/i.test(problem))
     return ok('the chain leads to a root that they trust')
   if (NO_ISSUER.has(problem) && !knowsRoot)
-    return unknown(
-      `cannot tell, because the root of this CA is not known here (${problem})`,
+    return unknownBecause(
+      `the root of this CA is not known here (${problem})`,
       'give the signer the whole chain: issuers[].chain of its configuration',
     )
   const why = NO_ISSUER.has(problem) ? `the certificates between it and the root are not sent (${problem})` : problem

@@ -8,7 +8,7 @@ import { MailTransport } from '../../events/notifications/transport.ts'
 import { mailSettings } from '../../settings/event-settings.ts'
 import { type Reached, reach } from '../facts/reach.ts'
 import type { Check } from '../sources.ts'
-import { failure, messageOf, ok, unknown, type Verdict, warning } from '../verdict.ts'
+import { failure, messageOf, ok, unknownBecause, type Verdict, warning } from '../verdict.ts'
 
 export const UPSTREAM: readonly Check[] = [
   {
@@ -72,13 +72,13 @@ function serversOf(config: Config): Server[] {
 async function lookAt({ key, url, roots, proxy }: Server): Promise<Verdict> {
   // The rest of a URL may be a secret.
   const { origin } = new URL(url)
-  if (proxy) return unknown(`cannot tell, because ${origin} (${key}) is asked through a proxy`)
+  if (proxy) return unknownBecause(`${origin} (${key}) is asked through a proxy`)
   try {
     const own = roots?.file ? [readFileSync(roots.file, 'utf8')] : []
     const trusted = roots?.file && !roots.isAdded ? own : [...rootCertificates, ...own]
     return judgeServer(key, origin, await reach(url, trusted), roots?.key)
   } catch (error) {
-    return unknown(`cannot tell, because ${roots?.key} cannot be used: ${messageOf(error)}`)
+    return unknownBecause(`${roots?.key} cannot be used: ${messageOf(error)}`)
   }
 }
 

@@ -11,7 +11,7 @@ import type { Config } from '../../config/schema.ts'
 import { hostOf, isIpAddress } from '../../shared/lib/host.ts'
 import { askNameServer, connectTo, type DnsAsked } from '../facts/reach.ts'
 import type { Check, Sources } from '../sources.ts'
-import { CannotTell, failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
+import { CannotTell, failure, ok, orOk, unknownBecause, type Verdict, warning } from '../verdict.ts'
 
 const SECTIONS = ['dns01', 'dnspersist01', 'dnsaccount01'] as const
 
@@ -117,9 +117,7 @@ function judgeAnswer(server: string, { response, failure: why }: DnsAsked): Verd
 
 export function judgeDnssec(server: string, { response, failure: why }: DnsAsked): Verdict {
   if (response?.rcode !== 'NOERROR')
-    return unknown(
-      `cannot tell, because ${server} does not know the signed zone ${SIGNED_ZONE}: ${why ?? response?.rcode}`,
-    )
+    return unknownBecause(`${server} does not know the signed zone ${SIGNED_ZONE}: ${why ?? response?.rcode}`)
   if (response.authenticated) return ok(`${server} sets AD`)
   return failure(
     `the name server ${server} does not say that signed answers are validated (AD): with require_dnssec no proof counts`,
@@ -129,7 +127,7 @@ export function judgeDnssec(server: string, { response, failure: why }: DnsAsked
 
 export function judgeOwnName(server: string, name: string, asked: readonly DnsAsked[]): Verdict {
   const known = asked.flatMap(({ response }) => (response ? [response] : []))
-  if (known.length === 0) return unknown(`cannot tell, because ${server} does not answer`)
+  if (known.length === 0) return unknownBecause(`${server} does not answer`)
   const addresses = known.flatMap(({ answers }) => answers).filter((answer) => 'record' in answer)
   if (addresses.length > 0) return ok(`${server} knows ${name}`)
   return warning(
@@ -225,7 +223,7 @@ function onPort(id: string, method: 'http-01' | 'tls-alpn-01', section: 'http01'
       if (!enabled.includes(method)) return undefined
       const { target } = sources.options
       if (target === undefined)
-        return unknown(`cannot tell, because no host of a client is named`, 'name one that listens: --target NAME')
+        return unknownBecause('no host of a client is named', 'name one that listens: --target NAME')
       const addresses = await addressesOf(sources, target)
       const results = await Promise.all(addresses.map((address) => connectTo(address, settings.port, CONNECT_MS)))
       if (results.some(({ failure: why }) => why === undefined))

@@ -12,7 +12,6 @@ import { ReplyStreams } from '../../../src/admin/streams.ts'
 import { gate } from '../../support/gate.ts'
 
 const reply = { status: 200, schema: z.strictObject({ ok: z.boolean() }) } as const
-const common = { summary: 'For a test.' }
 
 /** Two endpoints that answer when they are told to, and one that answers at once. */
 function anApplication() {
@@ -22,10 +21,9 @@ function anApplication() {
     return { body: { ok: true } }
   }
   const endpoints = endpointGroup('Tests', {
-    open: endpoint({ ...common, route: 'GET /open', permission: 'none', reply, handle: later }),
-    slow: endpoint({ ...common, route: 'GET /slow', permission: 'read', reply, handle: later }),
+    open: endpoint({ route: 'GET /open', permission: 'none', reply, handle: later }),
+    slow: endpoint({ route: 'GET /slow', permission: 'read', reply, handle: later }),
     quick: endpoint({
-      ...common,
       route: 'GET /quick',
       permission: 'read',
       reply,
