@@ -1,5 +1,5 @@
 /**
- * Operator rules for single accounts: the identifiers they may order, their CSR profile, and daily quotas.
+ * Operator rules for single accounts: the identifiers they may order, and their CSR profile.
  *
  * Rows are read for each request; only compiled profiles are cached, by their text.
  */
@@ -16,10 +16,8 @@ import type { Order } from '../domain/records.ts'
 import { LruMap } from '../shared/lib/caching.ts'
 import { hashSpki } from '../shared/pki/algorithms.ts'
 import type { Csr } from '../shared/pki/csr.ts'
-import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
-import { renderTimestamp } from '../shared/protocol/timestamp.ts'
-import type { AllowlistStore, CsrProfileStore, UsageKind, UsageStore } from '../store/account-rules-store.ts'
+import type { AllowlistStore, CsrProfileStore } from '../store/account-rules-store.ts'
 import type { HistoryDemands } from '../store/issuance-guards.ts'
 import type { RulesSeen } from '../store/issuance-store.ts'
 
@@ -87,62 +85,4 @@ export function createAccountRules(
       return { csrProfile, history: demands }
     },
   }
-}
-
-/** Limit of each kind for an account and day; 0 is none. */
-export type QuotaPolicy = Record<UsageKind, number>
-
-export interface Quotas {
-  /**
-   * Runs `work` within the account's quota. A throw, or a result that used none, refunds the count;
-   * a failed refund does not change the outcome.
-   * @param isUsed by default any result but `undefined`
-   * @throws Problem rateLimited when the day's quota is used up
-   */
-  charged<T>(kind: UsageKind, asked: QuotaRequest, work: () => Promise<T>, isUsed?: (result: T) => boolean): Promise<T>
-}
-
-interface QuotaRequest {
-  accountId: string
-  /** Identifiers of the order or authorization. */
-  identifiers: readonly Identifier[]
-}
-
-export interface QuotaEvents {
-  exceeded(kind: UsageKind, asked: QuotaRequest, limit: number): void
-  /** The day then counts one too many. */
-  refundFailed(kind: UsageKind, accountId: string, error: unknown): void
-}
-
-export function createQuotas(store: UsageStore, policy: QuotaPolicy, events: QuotaEvents): Quotas {
-  return {
-    async charged(kind, asked, work, isUsed = (result) => result !== undefined) {
-      const { accountId } = asked
-      const limit = policy[kind]
-      if (limit === 0) return work()
-      const day = await store.charge[kind]({ accountId, limit })
-      if (day === undefined) {
-        events.exceeded(kind, asked, limit)
-        throw refusal(kind, limit)
-      }
-      let isRefunded = true
-      try {
-        const result = await work()
-        isRefunded = !isUsed(result)
-        return result
-      } finally {
-        if (isRefunded)
-          await store.refund(kind, accountId, day).catch((error) => events.refundFailed(kind, accountId, error))
-      }
-    },
-  }
-}
-
-function refusal(kind: UsageKind, limit: number): Problem {
-  const midnight = (Math.floor(Date.now() / DAY_MS) + 1) * DAY_MS
-  return new Problem(
-    'rateLimited',
-    `quota: ${limit} ${kind} a day for an account; come back after ${renderTimestamp(new Date(midnight))}`,
-    { retryAfterSeconds: Math.ceil((midnight - Date.now()) / 1000) },
-  )
 }

@@ -15,13 +15,13 @@ import { Problem } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { IssuanceStore, RulesSeen } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
-import type { AccountRules, Quotas } from './account-rules.ts'
+import type { AccountRules } from './account-rules.ts'
 import type { RequireFreshCaa } from './caa-freshness.ts'
 import type { CsrFinalization } from './csr-finalization.ts'
 import type { FlowCache } from './flow-cache.ts'
 import type { BegunIssuance, BuiltCertificate, CertificateSubject, Completion, Issuance } from './issuance.ts'
 import type { Ordering } from './ordering.ts'
-import { countedIdentifiers, type RateLimiter } from './rate-limiter.ts'
+import { countedIdentifiers, type Quotas, type RateLimiter } from './rate-limiter.ts'
 
 export interface FinalizePolicy {
   csr: Omit<CsrPolicy, 'keyTypes'>

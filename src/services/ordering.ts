@@ -25,10 +25,10 @@ import {
   type OrderStore,
 } from '../store/order-store.ts'
 import { unlessStale } from './account-cache.ts'
-import type { AccountRules, Quotas } from './account-rules.ts'
+import type { AccountRules } from './account-rules.ts'
 import type { NoteAcmeAct } from './decisions/acme-decisions.ts'
 import type { Issuance } from './issuance.ts'
-import { countedIdentifiers, type RateLimiter, type Visit } from './rate-limiter.ts'
+import { countedIdentifiers, type Quotas, type RateLimiter, type Visit } from './rate-limiter.ts'
 import { type Renewal, replacesRefused } from './renewal.ts'
 
 export interface OrderingPolicy {

@@ -7,6 +7,8 @@
  *
  * `database` charges the same keys again in a shared table, and the memory caches its refusals.
  * Without the database such a request fails (503).
+ *
+ * Quotas of an account count for a day, always in the database.
  */
 
 import {
@@ -25,6 +27,7 @@ import type { SharedTable } from '../shared/lib/shared-memory.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
+import type { UsageKind, UsageStore } from '../store/account-rules-store.ts'
 import type { RateLimitStore } from '../store/rate-limit-store.ts'
 
 export interface RateLimitSettings {
@@ -236,4 +239,64 @@ function pacesOf({ limits }: RateLimitSettings): Record<RateCategory, Pace> {
 const nowMicros = () => {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1e6 + Math.floor(nanoseconds / 1000)
+}
+
+const DAY_MS = 86_400_000
+
+/** Limit of each kind for an account and day; 0 is none. */
+export type QuotaPolicy = Record<UsageKind, number>
+
+export interface Quotas {
+  /**
+   * Runs `work` within the account's quota. A throw, or a result that used none, refunds the count;
+   * a failed refund does not change the outcome.
+   * @param isUsed by default any result but `undefined`
+   * @throws Problem rateLimited when the day's quota is used up
+   */
+  charged<T>(kind: UsageKind, asked: QuotaRequest, work: () => Promise<T>, isUsed?: (result: T) => boolean): Promise<T>
+}
+
+interface QuotaRequest {
+  accountId: string
+  /** Identifiers of the order or authorization. */
+  identifiers: readonly Identifier[]
+}
+
+export interface QuotaEvents {
+  exceeded(kind: UsageKind, asked: QuotaRequest, limit: number): void
+  /** The day then counts one too many. */
+  refundFailed(kind: UsageKind, accountId: string, error: unknown): void
+}
+
+export function createQuotas(store: UsageStore, policy: QuotaPolicy, events: QuotaEvents): Quotas {
+  return {
+    async charged(kind, asked, work, isUsed = (result) => result !== undefined) {
+      const { accountId } = asked
+      const limit = policy[kind]
+      if (limit === 0) return work()
+      const day = await store.charge[kind]({ accountId, limit })
+      if (day === undefined) {
+        events.exceeded(kind, asked, limit)
+        throw quotaRefusal(kind, limit)
+      }
+      let isRefunded = true
+      try {
+        const result = await work()
+        isRefunded = !isUsed(result)
+        return result
+      } finally {
+        if (isRefunded)
+          await store.refund(kind, accountId, day).catch((error) => events.refundFailed(kind, accountId, error))
+      }
+    },
+  }
+}
+
+function quotaRefusal(kind: UsageKind, limit: number): Problem {
+  const midnight = (Math.floor(Date.now() / DAY_MS) + 1) * DAY_MS
+  return new Problem(
+    'rateLimited',
+    `quota: ${limit} ${kind} a day for an account; come back after ${renderTimestamp(new Date(midnight))}`,
+    { retryAfterSeconds: Math.ceil((midnight - Date.now()) / 1000) },
+  )
 }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { createQuotas } from '../../src/services/account-rules.ts'
+import { createQuotas } from '../../src/services/rate-limiter.ts'
 import { createUsageStore, type UsageStore } from '../../src/store/account-rules-store.ts'
 import { anAccount, useStores } from './support.ts'
 
