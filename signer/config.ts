@@ -14,7 +14,7 @@ import {
 import { describeIssue } from '../src/shared/config-file/messages.ts'
 import { formatNotice } from '../src/shared/config-file/notice.ts'
 import { schemaNodeOf } from '../src/shared/config-file/schema-node.ts'
-import { describeFileError } from '../src/shared/lib/file-error.ts'
+import { describeFileError } from '../src/shared/lib/errors.ts'
 import { EXTENDED_KEY_USAGES, type ExtendedKeyUsage, KEY_USAGES } from '../src/shared/pki/oids.ts'
 import { RSA_BITS_LIMIT } from '../src/shared/pki/weak-key.ts'
 import { DEFAULT_MAX_FRAME_BYTES } from './protocol/frames.ts'

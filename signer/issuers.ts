@@ -3,6 +3,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
+import { messageOf } from '../src/shared/lib/errors.ts'
 import { Slots } from '../src/shared/lib/slots.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm, verifySignature } from '../src/shared/pki/algorithms.ts'
 import { type Certificate, fingerprintSha256, parseCertificate } from '../src/shared/pki/certificate.ts'
@@ -88,7 +89,7 @@ export async function loadIssuers(
       issuers.set(config.id, issuer)
       if (twin) throw new Error(`it has the name and the key of ${twin.id}: ${ONE_ID}`)
     } catch (error) {
-      problems.push({ text: `issuer ${config.id}: ${describeError(error)}`, error })
+      problems.push({ text: `issuer ${config.id}: ${messageOf(error)}`, error })
       if (isPinRefusal(error)) break
     }
   }
@@ -124,8 +125,6 @@ class PinRefused extends Error {
 }
 
 const isPinRefusal = (error: unknown): boolean => error instanceof TokenError && error.kind === 'pin'
-
-const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 const ONE_ID = 'put a renewed certificate in the place of the old one, under the id that the URL of its CRL has'
 
@@ -226,7 +225,7 @@ function readConstraints(certificates: readonly Certificate[]): NameConstraints[
   try {
     return constraintsOf(certificates)
   } catch (error) {
-    throw new Error(`name constraints in the chain cannot be read: ${describeError(error)}`, { cause: error })
+    throw new Error(`name constraints in the chain cannot be read: ${messageOf(error)}`, { cause: error })
   }
 }
 
@@ -291,7 +290,7 @@ export function readCertificates(file: string): Certificate[] {
     if (certificates.length > 0) return certificates
     throw new Error('holds no certificate')
   } catch (cause) {
-    throw new Error(`${file}: ${describeError(cause)}`, { cause })
+    throw new Error(`${file}: ${messageOf(cause)}`, { cause })
   }
 }
 

@@ -7,6 +7,7 @@
  */
 
 import { LruMap } from '../src/shared/lib/caching.ts'
+import { messageOf } from '../src/shared/lib/errors.ts'
 import { parseCertificate } from '../src/shared/pki/certificate.ts'
 import type { AuditChain, LinePlace } from './audit/chain.ts'
 import { type AuditLine, type AuditRecord, sha256Hex } from './audit/line.ts'
@@ -120,7 +121,7 @@ const MAX_MESSAGE_CHARACTERS = 500
 export function noteError(counters: Counters, error: unknown): void {
   counters.lastError = {
     at: new Date().toISOString(),
-    message: (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE_CHARACTERS),
+    message: messageOf(error).slice(0, MAX_MESSAGE_CHARACTERS),
   }
 }
 

@@ -8,6 +8,7 @@ import { accessSync, chmodSync, constants, lstatSync, mkdirSync, statSync, unlin
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import path from 'node:path'
 import type { Logger } from 'pino'
+import { messageOf } from '../src/shared/lib/errors.ts'
 import {
   decodeMeta,
   encodeError,
@@ -86,7 +87,7 @@ class Connection {
     try {
       this.#reader.push(chunk, (frame) => this.#onFrame(frame))
     } catch (error) {
-      this.#reject(error instanceof Error ? error.message : String(error))
+      this.#reject(messageOf(error))
     }
   }
 

@@ -22,6 +22,7 @@
  */
 
 import path from 'node:path'
+import { messageOf } from '../../src/shared/lib/errors.ts'
 import { IdleSignal } from '../../src/shared/lib/time-limit.ts'
 import { NO_ROOM, SignerUnavailable } from '../protocol/signer-errors.ts'
 import type { AppendFile } from './append-file.ts'
@@ -233,7 +234,7 @@ export class AuditChain<R extends NewRecord = NewRecord> {
   #fail(group: readonly Pending<R>[], cause: unknown): void {
     const waitsForRoom = isWantOfRoom(cause) && this.#rollBack()
     const stopped = waitsForRoom ? NO_ROOM : 'audit chain stopped'
-    this.#failure = new Error(`${stopped}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    this.#failure = new Error(`${stopped}: ${messageOf(cause)}`, { cause })
     const lost = [...group, ...this.#pending.splice(0)]
     for (const { reject } of lost) reject(notRecorded(this.#failure))
     this.#events.stopped?.(this.#failure, waitsForRoom)

@@ -1,6 +1,7 @@
 /** The log of a key ceremony: steps with their times, and fingerprints for later checks. */
 
 import { appendFileSync } from 'node:fs'
+import { messageOf } from '../../src/shared/lib/errors.ts'
 
 export interface LogPlaces {
   /** Gets every line immediately. */
@@ -26,7 +27,7 @@ export async function logged(
     await work(log)
   } catch (error) {
     const [subject] = what.split(' ')
-    log.step(`${subject} ends with an error: ${error instanceof Error ? error.message : String(error)}`)
+    log.step(`${subject} ends with an error: ${messageOf(error)}`)
     throw error
   } finally {
     log.append(file)

@@ -7,7 +7,7 @@
 
 import { createPublicKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { describeFileError } from '../../src/shared/lib/file-error.ts'
+import { describeFileError } from '../../src/shared/lib/errors.ts'
 import { readAlgorithmIdentifier, type SignatureAlgorithm, verifySignature } from '../../src/shared/pki/algorithms.ts'
 import { type Certificate, fingerprintSha256, serialNumberHex } from '../../src/shared/pki/certificate.ts'
 import { isIssuedBy } from '../../src/shared/pki/certification-path.ts'

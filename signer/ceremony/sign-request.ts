@@ -8,7 +8,7 @@
 import { createPublicKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { describeFileError } from '../../src/shared/lib/file-error.ts'
+import { describeFileError } from '../../src/shared/lib/errors.ts'
 import { buildCaTbsCertificate } from '../../src/shared/pki/ca-certificate.ts'
 import {
   assembleCertificate,

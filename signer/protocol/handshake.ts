@@ -14,7 +14,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import * as z from 'zod/v4'
-import { describeFileError } from '../../src/shared/lib/file-error.ts'
+import { describeFileError } from '../../src/shared/lib/errors.ts'
 import { secretIn } from '../../src/shared/lib/secret-box.ts'
 import { decodeError, decodeMeta, encodeFrame, type Frame, KIND } from './frames.ts'
 import { SecretMismatch, SignerProtocolError } from './signer-errors.ts'

@@ -7,6 +7,7 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from '../shared/lib/errors.ts'
 import { parseCertificate, serialNumberHex } from '../shared/pki/certificate.ts'
 import { decodePem, encodePem, PemError } from '../shared/pki/pem.ts'
 import { problemDocument } from '../shared/protocol/problem.ts'
@@ -296,5 +297,3 @@ function shown({ status, body }: HttpAnswer): string {
     .replaceAll(/\p{Cc}+/gu, ' ')
   return `${status} ${text}`.trim()
 }
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

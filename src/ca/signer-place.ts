@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MAX_SOCKET_PATH_BYTES } from '../../signer/protocol/frames.ts'
-import { describeFileError } from '../shared/lib/file-error.ts'
+import { describeFileError } from '../shared/lib/errors.ts'
 import { isLocked, tryLock } from '../shared/lib/files.ts'
 import { identifyProcess, type ProcessIdentity } from '../shared/lib/processes.ts'
 

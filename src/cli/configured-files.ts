@@ -15,7 +15,7 @@ import { readRootsPem } from '../services/trust-bundle.ts'
 import { readEabSecret } from '../settings/account-settings.ts'
 import { caModules } from '../settings/backend-settings.ts'
 import type { ConfigNotice } from '../shared/config-file/notice.ts'
-import { describeFileError } from '../shared/lib/file-error.ts'
+import { describeFileError } from '../shared/lib/errors.ts'
 import { readBytes, readCertificates } from '../shared/lib/files.ts'
 
 export interface FileFindings {

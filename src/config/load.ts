@@ -25,7 +25,7 @@ import {
   splitPath,
   type Violation,
 } from '../shared/config-file/notice.ts'
-import { describeFileError } from '../shared/lib/file-error.ts'
+import { describeFileError } from '../shared/lib/errors.ts'
 import { isLocalHost } from '../shared/lib/host.ts'
 import { ACME_PROXY, CA } from './rules/ca-rules.ts'
 import { CRL, HOOKS, OPERATIONS, ROOTS } from './rules/operations-rules.ts'

@@ -3,6 +3,7 @@
  * few at a time, each within its time, and a check that fails stops no other.
  */
 
+import { messageOf } from '../shared/lib/errors.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import { CONFIGURATION, FILES } from './checks/configuration.ts'
 import { CREDENTIALS } from './checks/credentials.ts'
@@ -19,16 +20,7 @@ import { TLS } from './checks/tls.ts'
 import { MAIL, UPSTREAM } from './checks/upstream.ts'
 import { CHALLENGES, RESOLVERS } from './checks/validation.ts'
 import { areaOf, type Check, type Sources } from './sources.ts'
-import {
-  AREA_NAMES,
-  AREAS,
-  type Area,
-  CannotTell,
-  messageOf,
-  unknown,
-  unknownBecause,
-  type Verdict,
-} from './verdict.ts'
+import { AREA_NAMES, AREAS, type Area, CannotTell, unknown, unknownBecause, type Verdict } from './verdict.ts'
 
 export const CHECKS: readonly Check[] = [
   ...CONFIGURATION,

@@ -13,13 +13,14 @@ import type { Config } from '../config/schema.ts'
 import { PATHS } from '../installation/places.ts'
 import { urlSettings } from '../settings/server-settings.ts'
 import type { ConfigNotice } from '../shared/config-file/notice.ts'
+import { messageOf } from '../shared/lib/errors.ts'
 import { startOf } from '../shared/lib/processes.ts'
 import { encodePem } from '../shared/pki/pem.ts'
 import { type FixedResource, Urls } from '../shared/protocol/urls.ts'
 import { type Diagnosis, type DiagnosisName, type DiagnosisRows, openDatabaseFor } from './facts/database.ts'
 import { type Answer, type Ask, type Asked, ask, type NoAnswer, UNRESOLVED } from './facts/http.ts'
 import { connectForFacts, type SignerFacts } from './facts/signer.ts'
-import { type Area, AS_ROOT, CannotTell, type Found, failure, messageOf, type Verdict } from './verdict.ts'
+import { type Area, AS_ROOT, CannotTell, type Found, failure, type Verdict } from './verdict.ts'
 
 export interface Check {
   id: `${Area}.${string}`

@@ -67,5 +67,3 @@ export class CannotTell extends Error {
     this.who = who
   }
 }
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -14,6 +14,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import Queue from 'better-queue'
 import type { DatabasePool } from 'slonik'
+import { messageOf } from '../shared/lib/errors.ts'
 import { IdleSignal, limitedSignal, orAborted } from '../shared/lib/time-limit.ts'
 import { removeOldCounts } from '../store/event-statistics-store.ts'
 import {
@@ -288,7 +289,7 @@ export class ExternalDelivery {
     const { consumer, events, db } = this.#options
     // Cut off by the end of the service: no fault of the consumer.
     if (this.#stopping.signal.aborted) return
-    const text = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR)
+    const text = messageOf(error).slice(0, MAX_ERROR)
     const delayMs = consumer.retryDelayMs(delivery.attempts + 1, error)
     if (delayMs === undefined) {
       await buryDelivery(db, consumer.name, delivery, text)

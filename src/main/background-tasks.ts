@@ -6,6 +6,7 @@
 import type { Logger } from 'pino'
 import type { TaskRuns } from '../domain/alarms.ts'
 import { type Loop, startLoop } from '../runtime/loop.ts'
+import { messageOf } from '../shared/lib/errors.ts'
 import type { LeaderRole } from '../store/instance-presence.ts'
 
 export interface BackgroundTask {
@@ -171,4 +172,4 @@ export class RunRecorder {
   }
 }
 
-const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR)
+const textOf = (error: unknown) => messageOf(error).slice(0, MAX_ERROR)

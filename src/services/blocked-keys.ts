@@ -6,7 +6,7 @@
 import { createReadStream } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { describeFileError } from '../shared/lib/file-error.ts'
+import { describeFileError } from '../shared/lib/errors.ts'
 import { replaceListedKeys } from '../store/blocked-key-list.ts'
 import type { Database } from '../store/database.ts'
 

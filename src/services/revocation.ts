@@ -7,6 +7,7 @@ import type { GuardedCsrBackend } from '../ca/guarded-backend.ts'
 import { identifiersOf } from '../domain/certificate-names.ts'
 import type { Certificate } from '../domain/records.ts'
 import { checkRevocationReason, KEY_COMPROMISE } from '../domain/revocation.ts'
+import { messageOf } from '../shared/lib/errors.ts'
 import { hashSpki } from '../shared/pki/algorithms.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import { DerError } from '../shared/pki/der.ts'
@@ -141,7 +142,7 @@ export async function revokeAtBackend(
       } catch (error) {
         if (signal.aborted) return
         events.failed(error, revocation)
-        const message = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_CHARACTERS)
+        const message = messageOf(error).slice(0, MAX_ERROR_CHARACTERS)
         await store.postpone(certificateId, message, revocationRestSeconds(failures + 1))
         return
       }

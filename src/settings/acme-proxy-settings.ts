@@ -27,7 +27,7 @@ import {
 } from '../ca/acme-proxy/challenge-handler.ts'
 import { type ChallengeHandlerConfig, readChallengeHandler } from '../config/modules.ts'
 import type { Config } from '../config/schema.ts'
-import { describeFileError } from '../shared/lib/file-error.ts'
+import { describeFileError } from '../shared/lib/errors.ts'
 import { urlOfModule } from '../shared/lib/module-reference.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import { boxOf, eabSecretBox } from './account-settings.ts'

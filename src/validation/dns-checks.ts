@@ -13,6 +13,7 @@ import { boundSteps } from '../domain/validation-attempt.ts'
 import type { AskForCaa, CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { AskForMailDomains } from '../services/registration.ts'
 import { LruMap } from '../shared/lib/caching.ts'
+import { messageOf } from '../shared/lib/errors.ts'
 import type { Urls } from '../shared/protocol/urls.ts'
 import type { CaaJobFactory } from './jobs.ts'
 
@@ -204,7 +205,7 @@ export function mailDomainsThrough(
     try {
       return await ask(domains, checkMs + QUEUE_MS)
     } catch (error) {
-      logUnchecked(log, domains, error instanceof Error ? error.message : String(error))
+      logUnchecked(log, domains, messageOf(error))
       return undefined
     }
   }

@@ -8,6 +8,7 @@
  */
 
 import { createHash } from 'node:crypto'
+import { messageOf } from '../../../src/shared/lib/errors.ts'
 import {
   parseSpki,
   SIGNATURE_ALGORITHMS,
@@ -186,7 +187,7 @@ class TokenKey implements SigningKey {
   }
 
   #becomeAbsent(error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     const status = error instanceof TokenError && error.kind === 'pin' ? 'refused' : 'away'
     const since = this.#state.status === 'ready' ? new Date() : this.#state.since
     const changed = this.#state.status !== status || this.#state.reason !== reason

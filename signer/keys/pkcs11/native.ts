@@ -4,6 +4,7 @@
  */
 
 import type graphene from 'graphene-pk11'
+import { messageOf } from '../../../src/shared/lib/errors.ts'
 import { PIN_REFUSED_EXIT_CODE } from '../../protocol/signer-errors.ts'
 
 export type Graphene = typeof graphene
@@ -123,7 +124,7 @@ export function kindOfCode(code: string): TokenErrorKind {
 /** @param doing names the operation in the message */
 export function toTokenError(error: unknown, doing: string): TokenError {
   if (error instanceof TokenError) return error
-  const text = error instanceof Error ? error.message : String(error)
+  const text = messageOf(error)
   const code = /CKR_[A-Z0-9_]+/.exec(text)?.[0] ?? ''
   return new TokenError(`${doing}: ${code || text}`, kindOfCode(code), { code, cause: error })
 }

@@ -13,6 +13,7 @@ import {
   verdictSeal,
 } from '../../domain/audit-chain.ts'
 import { AUDIT_VERIFICATION, AUDIT_VERIFICATION_STATUSES } from '../../domain/states.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 import { auditVerification } from '../../store/status-sql.ts'
@@ -141,7 +142,7 @@ export class AuditVerifications {
       await finishVerification(db, id, { ...progress, verdict, seal, finishedAt })
     } catch (error) {
       events.failed(error)
-      const failure = error instanceof Error ? error.message : String(error)
+      const failure = messageOf(error)
       await failVerification(db, id, failure).catch(events.failed)
     } finally {
       clearInterval(reporting)

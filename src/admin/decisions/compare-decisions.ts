@@ -14,6 +14,7 @@ import {
   type RestrictingAct,
 } from '../../domain/decision.ts'
 import { type DecisionPlaces, findMissing, type MissingDecision } from '../../services/decisions/decision-comparison.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
 import { type Incarnation, readIncarnation } from '../../store/incarnation.ts'
 import { type DatabasePool, isBusy, queriesOf } from '../../store/slonik.ts'
@@ -168,7 +169,7 @@ async function dealWith({ audit, incarnation, since }: Deal, group: readonly Mis
   } catch (error) {
     if (isBusy(error)) throw error
     // One failure must not keep the service closed. An operator is told to do this one by hand.
-    return work(error instanceof Error ? error.message : String(error))
+    return work(messageOf(error))
   }
 }
 

@@ -11,6 +11,7 @@ import { withoutSession } from '../../domain/approval.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { BULK_REVOCATION, type BulkRevocationStatus, finalStatuses } from '../../domain/states.ts'
 import type { NoteRevocations } from '../../services/reconcile/revocation-notes.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import type { AuditLog, Note } from '../audit/audit-log.ts'
 import { dryRun, match, revokePage, wrongCount } from './bulk-revocation-steps.ts'
@@ -162,7 +163,7 @@ export class BulkRevocations {
   /** Tells the log and the job's page. */
   async #tell(id: string, error: unknown): Promise<void> {
     this.#options.events.failed(id, error)
-    await noteObstacle(this.#options.db, id, error instanceof Error ? error.message : String(error))
+    await noteObstacle(this.#options.db, id, messageOf(error))
   }
 
   async #run(id: string): Promise<void> {

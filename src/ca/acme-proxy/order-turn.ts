@@ -5,6 +5,7 @@
  * certificate may exist, so the upstream is asked until it has answered.
  */
 
+import { messageOf } from '../../shared/lib/errors.ts'
 import type { Slots } from '../../shared/lib/slots.ts'
 import { problemDocument } from '../../shared/protocol/problem.ts'
 import { CaError } from '../backend.ts'
@@ -262,7 +263,6 @@ function pending(state: OrderState, retryAfterMs: number): IssuanceStep {
 }
 
 const isRateLimit = (error: unknown) => error instanceof UpstreamProblem && error.isRateLimit
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 function failureFrom(error: unknown): Failure {
   const problem = error instanceof UpstreamProblem ? problemFor(error.type) : 'serverInternal'

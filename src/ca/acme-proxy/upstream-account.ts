@@ -11,7 +11,7 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:cryp
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { StoredUpstreamAccount, UpstreamAccountName } from '../../domain/records.ts'
-import { describeFileError } from '../../shared/lib/file-error.ts'
+import { describeFileError } from '../../shared/lib/errors.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import {

@@ -5,6 +5,7 @@
  */
 
 import { ModuleError } from '../../../workers/module/module-thread.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
 import { decodePem, PemError } from '../../shared/pki/pem.ts'
 import { problemDocument } from '../../shared/protocol/problem.ts'
@@ -213,7 +214,7 @@ const BUSY_WAIT_MS = 1_000
 /** @param canIssue whether a certificate may exist once the module has been called */
 export function asCaError(name: string, cause: unknown, canIssue: boolean): CaError {
   if (cause instanceof CaError) return cause
-  const said = cause instanceof Error ? cause.message : String(cause)
+  const said = messageOf(cause)
   // Asked again it would give the same answer, and issue once more.
   if (cause instanceof WrongAnswer)
     return new CaError(`${name}: the answer ${said}`, { retryable: !canIssue, mayHaveIssued: canIssue, cause })

@@ -6,7 +6,7 @@
 import { parseSerialNumber } from '../../domain/revocation.ts'
 import { findArchived, verifyArchive } from '../../services/archive/archive-reader.ts'
 import { UsageError } from '../../shared/command-line.ts'
-import { describeFileError } from '../../shared/lib/file-error.ts'
+import { describeFileError } from '../../shared/lib/errors.ts'
 import { isUuid } from '../../shared/lib/uuid.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { createArchiveStore } from '../../store/archive-store.ts'

@@ -8,7 +8,7 @@ import { isUsername, type Role, USERNAME_RULE } from '../../domain/administrator
 import { UNSCOPED_ROLES } from '../../domain/permissions.ts'
 import { eabSecretBox, formerEabBoxes } from '../../settings/account-settings.ts'
 import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
-import { describeFileError } from '../../shared/lib/file-error.ts'
+import { describeFileError } from '../../shared/lib/errors.ts'
 import { readConfigFile } from '../config-file.ts'
 import { withAdministration } from '../operator-database.ts'
 import { CommandError, type Printing } from '../values.ts'

@@ -17,6 +17,7 @@ import { expectedFor } from '../../services/received-certificates.ts'
 import { issueForTest, makeTestRequest } from '../../services/test-issuance.ts'
 import { receptionPolicy } from '../../settings/backend-settings.ts'
 import { issuancePolicy } from '../../settings/issuance-settings.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { hashSpki } from '../../shared/pki/algorithms.ts'
 import { fingerprintSha256 } from '../../shared/pki/certificate.ts'
@@ -178,5 +179,3 @@ async function revokeUnrecorded(backend: CsrBackend, certificate: Buffer | undef
     return `it has to be revoked there: ${messageOf(error)}`
   }
 }
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

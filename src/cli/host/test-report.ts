@@ -1,6 +1,7 @@
 /** The report of a backend's test, and its certificate: recorded without an account, and revoked at once. */
 
 import { revokeBySerial } from '../../admin/revocations/certificate-revocations.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { serialNumberHex } from '../../shared/pki/certificate.ts'
 import type { Database } from '../../store/database.ts'
 import { createServerSettings } from '../../store/switch-store.ts'
@@ -41,7 +42,7 @@ export class TestReport {
   }
 
   failed(error: unknown): void {
-    this.#failure = error instanceof Error ? error.message : String(error)
+    this.#failure = messageOf(error)
   }
 
   get failure(): string | undefined {

@@ -15,7 +15,7 @@ import {
 import { homedir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline/promises'
-import { describeFileError } from '../../shared/lib/file-error.ts'
+import { describeFileError } from '../../shared/lib/errors.ts'
 import { AdminCaller } from '../admin/admin-caller.ts'
 import { passwordText } from '../admin/reply-texts.ts'
 import { tell } from '../printing.ts'

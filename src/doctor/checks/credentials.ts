@@ -5,8 +5,9 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { hasSigner, usesBackend } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import type { Check } from '../sources.ts'
-import { failure, messageOf, ok, orOk, type Possible, unknownBecause, type Verdict, warning } from '../verdict.ts'
+import { failure, ok, orOk, type Possible, unknownBecause, type Verdict, warning } from '../verdict.ts'
 
 export const CREDENTIALS: readonly Check[] = [
   {

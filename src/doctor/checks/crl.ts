@@ -1,6 +1,7 @@
 /** Revocation lists as relying parties fetch them: from the URLs in certificates. */
 
 import { crlPolicy, staleCrlAfterMs } from '../../settings/issuance-settings.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { readAlgorithmIdentifier, verifySignature } from '../../shared/pki/algorithms.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { readSingle, TAG } from '../../shared/pki/der.ts'
@@ -8,7 +9,7 @@ import { type CrlHeader, TbsCertListReader } from '../../shared/pki/tbs-cert-lis
 import type { DiagnosisRows } from '../facts/database.ts'
 import type { Asked } from '../facts/http.ts'
 import { type Check, noAnswer, type Sources } from '../sources.ts'
-import { CannotTell, failure, messageOf, ok, orOk, type Verdict, warning } from '../verdict.ts'
+import { CannotTell, failure, ok, orOk, type Verdict, warning } from '../verdict.ts'
 
 type Row = DiagnosisRows['crls'][number]
 /** A list at its URL. */

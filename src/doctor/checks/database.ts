@@ -1,10 +1,11 @@
 /** PostgreSQL: whether the service can use it as it is set up, and whether it keeps what was committed. */
 
+import { messageOf } from '../../shared/lib/errors.ts'
 import { requireUsableSchema } from '../../store/schema/schema-state.ts'
 import { requireOwnSessions } from '../../store/session.ts'
 import { type DiagnosisRows, settingsFor } from '../facts/database.ts'
 import type { Check } from '../sources.ts'
-import { CannotTell, failure, messageOf, ok, orOk, unknownBecause, type Verdict, warning } from '../verdict.ts'
+import { CannotTell, failure, ok, orOk, unknownBecause, type Verdict, warning } from '../verdict.ts'
 
 const PAGE = 'docs/operations/database.md'
 

@@ -6,9 +6,10 @@ import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import type { CertificateProfile } from '../../domain/certificate-profile.ts'
 import { issuancePolicy } from '../../settings/issuance-settings.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { othersAtSigner, type SignerFacts } from '../facts/signer.ts'
 import type { Check, Sources } from '../sources.ts'
-import { CannotTell, failure, messageOf, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
+import { CannotTell, failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
 
 export const SIGNER: readonly Check[] = [
   {

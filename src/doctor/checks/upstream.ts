@@ -6,9 +6,10 @@ import { usesBackend } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { MailTransport } from '../../events/notifications/transport.ts'
 import { mailSettings } from '../../settings/event-settings.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { type Reached, reach } from '../facts/reach.ts'
 import type { Check } from '../sources.ts'
-import { failure, messageOf, ok, unknownBecause, type Verdict, warning } from '../verdict.ts'
+import { failure, ok, unknownBecause, type Verdict, warning } from '../verdict.ts'
 
 export const UPSTREAM: readonly Check[] = [
   {

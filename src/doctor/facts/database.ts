@@ -5,9 +5,10 @@ import type { RaisedAlarm } from '../../domain/alarms.ts'
 import type { AuditEntry } from '../../domain/audit-chain.ts'
 import { OPEN_OUTCOMES } from '../../domain/decision.ts'
 import { databaseSettings } from '../../settings/server-settings.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { RAISED_ALARMS } from '../../store/event-statistics-store.ts'
 import { type DatabaseSettings, openPrimary } from '../../store/session.ts'
-import { CannotTell, messageOf } from '../verdict.ts'
+import { CannotTell } from '../verdict.ts'
 
 const CONNECT_MS = 5_000
 const STATEMENT_MS = 15_000

@@ -2,7 +2,7 @@
 
 import { readFileSync, type Stats, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { describeFileError } from '../../shared/lib/file-error.ts'
+import { describeFileError } from '../../shared/lib/errors.ts'
 
 export interface FileFacts {
   file: string

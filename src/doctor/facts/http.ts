@@ -8,8 +8,9 @@ import { type IncomingHttpHeaders, request as plainRequest } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import { rootCertificates, type TLSSocket } from 'node:tls'
+import { messageOf } from '../../shared/lib/errors.ts'
 import type { JwsAlgorithm } from '../../shared/protocol/jws.ts'
-import { CannotTell, messageOf } from '../verdict.ts'
+import { CannotTell } from '../verdict.ts'
 
 export interface Answer {
   status: number

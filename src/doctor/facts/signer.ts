@@ -10,10 +10,11 @@ import { describeOthers, signerRecords } from '../../ca/signer-records.ts'
 import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { signerProgram } from '../../settings/signer-settings.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import type { Database } from '../../store/database.ts'
 import { createDecisionStore } from '../../store/decision-store.ts'
 import { readIncarnation } from '../../store/incarnation.ts'
-import { CannotTell, messageOf } from '../verdict.ts'
+import { CannotTell } from '../verdict.ts'
 
 export interface SignerFacts {
   version: string

@@ -11,6 +11,7 @@ import { methodOf } from '../../../workers/module/module-contract.ts'
 import { LOAD_MS, ModuleThreads } from '../../../workers/module/module-thread.ts'
 import type { OccurredEvent } from '../../domain/event.ts'
 import { renderIssuerChain } from '../../services/chain-download.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import { findIssuerChain } from '../../store/certificate-store.ts'
@@ -153,7 +154,7 @@ class PemChains {
 /** A line with the whole payload, so that nothing is lost with the database. */
 export async function logDeadLetter(file: string, hook: string, event: OccurredEvent, error: unknown): Promise<void> {
   const { id, kind, subject, accountId, occurredAt, data } = event
-  const reason = error instanceof Error ? error.message : String(error)
+  const reason = messageOf(error)
   const line = {
     timestamp: new Date().toISOString(),
     hook_name: hook,

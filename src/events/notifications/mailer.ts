@@ -7,6 +7,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabasePool } from 'slonik'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { orAborted } from '../../shared/lib/time-limit.ts'
 import {
   type ClaimedNotification,
@@ -205,7 +206,7 @@ export class Mailer {
   async #failed(notification: ClaimedNotification, error: unknown): Promise<void> {
     const { db, settings, events } = this.#options
     const trouble = error instanceof MailError ? error.trouble : 'temporary'
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     const attempts = notification.retry_count + 1
     const { maxRetries, retryDelayMs } = settings()
     const delayMs = trouble === 'permanent' || attempts > maxRetries ? undefined : retryDelay(settings(), attempts)

@@ -26,6 +26,7 @@ import {
 } from '../../settings/acme-proxy-settings.ts'
 import { breakerSettings, caModules, externalSettings } from '../../settings/backend-settings.ts'
 import { certificateProfiles } from '../../settings/order-settings.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import type { Database } from '../../store/database.ts'
 import { createUpstreamAccountStore } from '../../store/upstream-account-store.ts'
 import type { StartContext } from '../start-context.ts'
@@ -181,7 +182,7 @@ async function startBackendProbes(backends: readonly Probed[], intervalMs: numbe
     } catch (error) {
       if (away.has(backend)) return
       away.add(backend)
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       log.error({ event: 'backend_unreachable', backend: name, reason }, 'a CA backend fails its probe')
     }
   }

@@ -15,6 +15,7 @@ import { revokeAtBackend } from '../../services/revocation.ts'
 import type { SharedFlags } from '../../services/shared-state.ts'
 import { receptionPolicy } from '../../settings/backend-settings.ts'
 import { certificateProfiles } from '../../settings/order-settings.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { type BackendRevocation, createBackendRevocationStore } from '../../store/backend-revocation-store.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { createCsrIssuanceStore } from '../../store/csr-issuance-store.ts'
@@ -72,7 +73,6 @@ function backendEvents(
   eventWriter: Pick<EventWriter, 'write'>,
 ): CsrIssuancesOptions['events'] & ReceptionEvents {
   const { issued, alarm } = issuanceEvents({ log, metrics, eventWriter })
-  const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
   return {
     issued,
     alarm,
@@ -89,7 +89,7 @@ function backendEvents(
     },
     notWithdrawn: (error, facts) =>
       log.warn(
-        { event: 'responses_left', reason: reasonOf(error), ...facts },
+        { event: 'responses_left', reason: messageOf(error), ...facts },
         'what a CA backend has published for an order was left behind; another one is asked',
       ),
     abandoned: (facts: BackendFacts) =>
@@ -111,7 +111,7 @@ function backendEvents(
       log.warn({ event: 'received_lint', findings, ...facts }, 'the lint finds faults in a certificate of another CA'),
     interrupted: (error, facts) =>
       log.warn(
-        { event: 'issuance_interrupted', reason: reasonOf(error), ...facts },
+        { event: 'issuance_interrupted', reason: messageOf(error), ...facts },
         'issuance interrupted; it is finished by itself',
       ),
   }

@@ -10,6 +10,7 @@ import { Issuance, type IssuanceEvents } from '../../services/issuance.ts'
 import { createRevocationNotes, type ReportRevocations } from '../../services/reconcile/revocation-notes.ts'
 import { databaseSerialNumbers, randomSerialNumbers, type SerialNumberSource } from '../../services/serial-number.ts'
 import { issuancePolicy } from '../../settings/issuance-settings.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import type { CertificateStore } from '../../store/certificate-store.ts'
 import type { Database } from '../../store/database.ts'
 import { nextSerialRange } from '../../store/issuance-store.ts'
@@ -74,7 +75,7 @@ export function issuanceEvents({ log, metrics, eventWriter }: Reporting): Issuan
       )
     },
     interrupted(error, facts) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       log.warn({ event: 'issuance_interrupted', reason, ...facts }, 'issuance interrupted; it is finished by itself')
     },
     alarm(message, cause, facts) {

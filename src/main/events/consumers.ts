@@ -27,6 +27,7 @@ import {
   templatesPath,
   transparencyLogs,
 } from '../../settings/event-settings.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 
 export interface ConsumerContext {
   config: Config
@@ -154,7 +155,7 @@ export class Notifications {
 function mailTemplates({ config, log, metrics }: Omit<ConsumerContext, 'hooks'>): MailTemplates {
   return new MailTemplates(templatesPath(config), (file, error) => {
     metrics.alarms.inc()
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     log.error({ event: 'alarm', template: file, reason }, 'a mail template is broken; the built-in one is used')
   })
 }

@@ -6,6 +6,7 @@ import type { Metrics } from '../../ops/metrics.ts'
 import { answerOf } from '../../ops/thread-metrics.ts'
 import { runThread } from '../../runtime/thread-entry.ts'
 import { eventsDatabaseSettings } from '../../settings/event-settings.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
 import type { EventsThreadData, EventsThreadMessages } from '../messages.ts'
 import { beginThread, threadActor } from '../parts.ts'
@@ -55,7 +56,7 @@ function deliveryEvents(
     postponed(consumer, { kind, id }, error) {
       metrics.eventDeliveries.inc({ consumer, result: 'postponed' })
       log.warn(
-        { event: 'event_postponed', consumer, kind, eventId: id, reason: reasonOf(error) },
+        { event: 'event_postponed', consumer, kind, eventId: id, reason: messageOf(error) },
         'event not delivered yet',
       )
     },
@@ -63,7 +64,7 @@ function deliveryEvents(
       const { kind, id } = event
       consumers.buried(consumer, event, error)
       metrics.eventDeliveries.inc({ consumer, result: 'dead' })
-      log.error({ event: 'event_dead', consumer, kind, eventId: id, reason: reasonOf(error) }, 'event not delivered')
+      log.error({ event: 'event_dead', consumer, kind, eventId: id, reason: messageOf(error) }, 'event not delivered')
     },
     misfit: (consumer, { kind, id, misfit }) =>
       log.error(
@@ -78,5 +79,3 @@ function deliveryEvents(
       ),
   }
 }
-
-const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

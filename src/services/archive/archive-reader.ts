@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { describeFileError } from '../../shared/lib/file-error.ts'
+import { describeFileError } from '../../shared/lib/errors.ts'
 import {
   type ArchiveFile,
   certificateLines,

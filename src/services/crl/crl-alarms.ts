@@ -1,6 +1,7 @@
 /** When a list that is not published becomes an alarm: each trouble of a list once, until it is over. */
 
 import { CLOCKS_DIFFER_MS } from '../../shared/lib/clocks.ts'
+import { messageOf } from '../../shared/lib/errors.ts'
 import type { PublishedCrl } from '../../store/crl-store.ts'
 import { MalformedCrl } from './crl-build.ts'
 
@@ -61,7 +62,7 @@ export class CrlAlarms {
     const message = isMalformed ? 'a CRL failed its lint and was not signed' : 'a CRL cannot be published'
     if (raised.has(message)) return
     raised.add(message)
-    this.#raise({ crl, message, reason: error instanceof Error ? error.message : String(error) })
+    this.#raise({ crl, message, reason: messageOf(error) })
   }
 
   published(crl: string): void {

@@ -8,7 +8,7 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { open, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { describeFileError } from './file-error.ts'
+import { describeFileError } from './errors.ts'
 
 const IS_TAKEN = 1
 

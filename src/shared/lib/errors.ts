@@ -1,4 +1,4 @@
-/** Explains why a file could not be read or written: the system's error code and its usual meaning. */
+/** Texts of errors, for logs and people. */
 
 const MEANINGS: Record<string, string> = {
   ENOENT: 'there is no such file',
@@ -13,9 +13,12 @@ const MEANINGS: Record<string, string> = {
   Z_DATA_ERROR: 'it is damaged',
 }
 
-/** "ENOENT, there is no such file" */
+/** What was thrown may be no Error. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Why a file could not be read or written: the system's code and its usual meaning, such as "ENOENT, there is no such file". */
 export function describeFileError(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException
-  if (code === undefined) return error instanceof Error ? error.message : String(error)
+  if (code === undefined) return messageOf(error)
   return code in MEANINGS ? `${code}, ${MEANINGS[code]}` : code
 }
