@@ -66,6 +66,21 @@ describe('certificates of the Admin API', () => {
     assert.deepEqual([...json.san_values].sort(), ['shop.test', 'www.shop.test'])
   })
 
+  test('its details have the window of the list, also one that the CA behind this service suggests', async () => {
+    const path = `/certificates/${leaf.serialNumber}`
+    const window = { window_start: '2026-01-02T03:04:05Z', window_end: '2026-01-03T03:04:05Z' }
+    const { id } = (await at.admin.get(path)).json
+    await at.sql('INSERT INTO upstream_renewals VALUES ($1, $2, $3, $4)', [id, 'other', ...Object.values(window)])
+    try {
+      const times = ({ window_start, window_end }: Record<string, string>) =>
+        [window_start, window_end].map((text) => new Date(String(text)).getTime())
+      assert.deepEqual(times((await at.admin.get(path)).json.renewal), times(window))
+      assert.deepEqual(times((await at.admin.get(`${path}/details`)).json.renewal), times(window))
+    } finally {
+      await at.sql('DELETE FROM upstream_renewals WHERE certificate_id = $1', [id])
+    }
+  })
+
   test('a serial number is read in any case, with colons and leading zeros; no other is', async () => {
     for (const text of ['0101', '101', '00:00:01:01', '000101'])
       assert.equal((await at.admin.get(`/certificates/${text}`)).json.serial_number, '0101', text)

@@ -3,7 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import * as z from 'zod/v4'
 import { scopeOf } from '../../domain/permissions.ts'
-import { type RenewalWindow, renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
+import type { WindowPolicy } from '../../domain/renewal-window.ts'
 import { hashSpki, type Spki } from '../../shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate, type TbsCertificate } from '../../shared/pki/certificate.ts'
 import type { Extension } from '../../shared/pki/extensions.ts'
@@ -15,6 +15,7 @@ import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { rowOf, time, timestamp, withTimes } from '../schemas.ts'
 import { Certificate, certificateBody, params, query, requireContent } from './certificate-endpoints.ts'
 import type { FoundCertificate } from './certificate-list.ts'
+import { windowsOf } from './renewal-window-store.ts'
 
 export const chainLinks = () =>
   z.array(z.strictObject({ subject: z.string(), not_after: timestamp(), fingerprint: z.string() }))
@@ -69,7 +70,8 @@ async function detailsBody(
   const { id, order_id: orderId, issuer_fingerprint } = certificate
   const facts = await readCertificateFacts(db, { id, orderId, spki })
   const timestamps = await listTimestamps(db, id)
-  const renewal = renewalOf(certificate, facts, policy)
+  const window = (await windowsOf(db, [certificate], policy, new Date())).get(id)
+  if (!window) throw new Error('a certificate without a renewal window')
   return {
     certificate: await certificateBody({ db, policy: { renewal: policy } }, certificate),
     profile: facts.profile,
@@ -81,24 +83,13 @@ async function detailsBody(
     chain: ((await findIssuerChain(queriesOf(db), issuer_fingerprint)) ?? []).map(linkOf),
     timestamps: timestamps.map(withTimes),
     renewal: {
-      window_start: time(renewal.start),
-      window_end: time(renewal.end),
-      advised: facts.window_start !== null,
+      window_start: time(window.start),
+      window_end: time(window.end),
+      advised: facts.is_advised,
       explanation_url: facts.explanation_url,
       replaced: facts.is_replaced,
     },
   }
-}
-
-function renewalOf(
-  { not_before, not_after, revoked_at }: FoundCertificate,
-  { window_start, window_end, explanation_url }: CertificateFacts,
-  policy: WindowPolicy,
-): RenewalWindow {
-  const window = window_start && window_end && { start: window_start, end: window_end }
-  const advice = window ? { window, explanationUrl: explanation_url ?? undefined } : undefined
-  const times = { notBefore: not_before, notAfter: not_after, revokedAt: revoked_at ?? undefined }
-  return renewalWindow({ ...times, advice }, policy, new Date())
 }
 
 export function linkOf(der: Buffer) {
@@ -158,8 +149,7 @@ const Facts = z.object({
   profile: z.string().nullable(),
   is_key_blocked: z.boolean(),
   is_replaced: z.boolean(),
-  window_start: z.date().nullable(),
-  window_end: z.date().nullable(),
+  is_advised: z.boolean(),
   explanation_url: z.string().nullable(),
 })
 type CertificateFacts = z.infer<typeof Facts>
@@ -173,7 +163,7 @@ function readCertificateFacts(
     SELECT (SELECT profile FROM orders WHERE id = ${orderId}::uuid) AS profile,
            EXISTS (SELECT FROM blocked_keys WHERE spki_sha256 = ${sql.binary(spki)}) AS is_key_blocked,
            EXISTS (SELECT FROM replacements WHERE certificate_id = ${id}) AS is_replaced,
-           a.window_start, a.window_end, a.explanation_url
+           a.certificate_id IS NOT NULL AS is_advised, a.explanation_url
       FROM (SELECT) x LEFT JOIN renewal_advice a ON a.certificate_id = ${id}`)
 }
 

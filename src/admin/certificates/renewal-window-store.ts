@@ -29,9 +29,10 @@ interface Dated {
   id: string
   not_before: Date
   not_after: Date
+  revoked_at: Date | null
 }
 
-/** The windows of unrevoked certificates: those that somebody has set, and others by the lifetime. */
+/** The windows that somebody has set, and others by the lifetime. The window of a revoked certificate is open. */
 export async function windowsOf(
   db: CommonQueryMethods,
   certificates: readonly Dated[],
@@ -43,8 +44,8 @@ export async function windowsOf(
     certificates.map(({ id }) => id),
   )
   return new Map(
-    certificates.map(({ id, not_before: notBefore, not_after: notAfter }) => {
-      const facts = { notBefore, notAfter, revokedAt: undefined, advice: undefined, ...set.get(id) }
+    certificates.map(({ id, not_before: notBefore, not_after: notAfter, revoked_at }) => {
+      const facts = { notBefore, notAfter, revokedAt: revoked_at ?? undefined, advice: undefined, ...set.get(id) }
       return [id, renewalWindow(facts, policy, now)]
     }),
   )

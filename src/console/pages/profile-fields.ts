@@ -1,5 +1,6 @@
-import { messageOf } from '../../shared/lib/errors.ts'
 /** Input of the page of a CSR profile: its fields from the schema, its JSON, and a CSR from text or a file. Pure. */
+
+import { messageOf } from '../../shared/lib/errors.ts'
 
 export interface FieldSchema {
   type?: string | readonly string[]
