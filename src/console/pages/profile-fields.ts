@@ -1,7 +1,5 @@
 /** Input of the page of a CSR profile: its fields from the schema, its JSON, and a CSR from text or a file. Pure. */
 
-import { messageOf } from '../../shared/lib/errors.ts'
-
 export interface FieldSchema {
   type?: string | readonly string[]
   format?: string
@@ -103,7 +101,7 @@ export function readJson(text: string): ReadJson {
     const isObject = typeof data === 'object' && data !== null && !Array.isArray(data)
     return isObject ? { ok: true, data: data as ProfileData } : { ok: false, message: 'must be an object: { … }' }
   } catch (error) {
-    return { ok: false, message: messageOf(error) }
+    return { ok: false, message: error instanceof Error ? error.message : String(error) }
   }
 }
 
