@@ -44,7 +44,7 @@ export async function writeTree(folder: string, only?: 'signer'): Promise<void> 
     if (existsSync(path.join(ROOT, one))) copy(one, folder, loaded.includes(one) ? isNeeded : isLegal)
 }
 
-/** A map is read when an error is logged (`src/ops/source-positions.ts`), for positions, not for names; a bundle that is
+/** A map is read when an error is logged (`src/ops/logging.ts`), for positions, not for names; a bundle that is
  * mostly packages has none. */
 function packMaps(folder: string): void {
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((one) => one.endsWith('.map'))) {

@@ -117,17 +117,17 @@ export const SUMMARIES = {
   changeIdentifiersOfEab:
     'Allow some identifiers to every account of a credential and withdraw others, all in one commit',
   addIdentifierToEab: 'Allow an identifier to every account of a credential, as long as it is not taken back',
-  removeIdentifierFromEab: 'Take it back. Grants to an account itself stay.',
+  removeIdentifierFromEab: 'Take an identifier back from a credential. Grants to an account itself stay.',
   getCsrProfileOfEab: 'Show the CSR profile of a credential, or null',
   assignCsrProfileToEab: 'Give a CSR profile to every account of a credential that has none of its own',
-  unassignCsrProfileFromEab: 'Take it back. A profile of the account itself stays.',
+  unassignCsrProfileFromEab: 'Take a CSR profile back from a credential. A profile of the account itself stays.',
 
   listAllowedIdentifiers: 'List all identifiers, newest first',
   createAllowedIdentifier: 'Make an identifier: a name, `*.name` for a name and all below it, an address or a network',
   getAllowedIdentifier: 'Show an identifier and which accounts and credentials may request it',
   deleteAllowedIdentifier: 'Delete an identifier, and with it all its grants to accounts and credentials',
   addAccountToIdentifier: 'Allow an identifier to an account itself',
-  removeAccountFromIdentifier: 'Take it back. Grants by the credential of the account stay.',
+  removeAccountFromIdentifier: 'Take an identifier back from an account. Grants by its credential stay.',
   listIdentifiersOfAccount: 'List the identifiers that an account may request',
   changeIdentifiersOfAccount: 'Allow some identifiers to an account itself and withdraw others, all in one commit',
 
@@ -139,7 +139,7 @@ export const SUMMARIES = {
   validateCsr: 'List the violations by a request, and issue nothing',
   validateCsrAgainst: 'List the violations by a request under profile data that is not stored; issues nothing',
   assignCsrProfile: 'Give a CSR profile to an account itself, where it wins over the profile of its credential',
-  unassignCsrProfile: 'Take it back: the account has the profile of its credential, or none',
+  unassignCsrProfile: 'Take a CSR profile back from an account, which then has the profile of its credential, or none',
   getCsrProfileOfAccount: 'Show the CSR profile that counts for an account, or null',
   checkCsrProfile: 'Try profile data that is not stored on the certificates issued last, and change nothing',
 

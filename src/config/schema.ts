@@ -93,7 +93,7 @@ function leavesOf(node: SchemaNode, path: Path): Leaf[] {
     .flatMap(([key, child]) => leavesOf(child, [...path, key]))
 }
 
-/** The key of a feature that this version lacks. To ask for it is an error (`rules/operations.ts`). */
+/** The key of a feature that this version lacks. To ask for it is an error (`rules/operations-rules.ts`). */
 export const ABSENT_KEY = 'ct_logging.submit_precert'
 
 /** Keys of existing configurations that have no effect here; each is a warning. */

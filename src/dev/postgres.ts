@@ -3,7 +3,7 @@
  *
  * It listens only on a Unix socket in its own folder. Ctrl-C for the service does not reach it, and the service stops
  * it last. It ends when the service is killed, and recovers when killed itself. Parts: `postgres-place.ts` (folders,
- * user), `postgres-binaries.ts`, `postgres-cluster.ts` (initdb, settings).
+ * user, owner and guard), `postgres-binaries.ts`, `postgres-cluster.ts` (initdb, settings).
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'

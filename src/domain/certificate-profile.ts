@@ -2,7 +2,7 @@
  * CA profiles (`ca.profiles`; draft-ietf-acme-profiles): purpose, keys, issuer and validity of certificates.
  *
  * RFC 5280 §4.1.2.5; docs/decisions/certificate-content.md. Wishes of an order are in `order-request.ts`.
- * The content of a certificate is an order's TBSCertificate under its profile, with the findings of the lint.
+ * Also builds an order's TBSCertificate under its profile, and lints it. Pure.
  */
 
 import { type KeyKind, SIGNATURE_ALGORITHMS, type SignatureAlgorithm, type Spki } from '../shared/pki/algorithms.ts'

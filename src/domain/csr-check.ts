@@ -42,7 +42,7 @@ const CA_USAGES: readonly string[] = ['key_cert_sign', 'crl_sign', UNREADABLE]
 const CA_PURPOSES: readonly string[] = ['ocsp_signing', ANY_EXTENDED_KEY_USAGE, UNREADABLE]
 
 /**
- * Checks a CSR for another CA, which may copy extensions from it, also from a second extension request, which this service does not read.
+ * Checks a CSR for another CA, which may copy its extensions. This service reads one extension request; the CA may read a second.
  * @throws Problem badCSR when it asks for a CA certificate, or for more names than are certified here
  */
 export function requireLeafRequest(csr: Csr, profile: { extendedKeyUsages: readonly string[] }): void {

@@ -1,4 +1,4 @@
-/** An administrator reports in an incident a key in any form, an account, a credential, or a name. Pure. */
+/** An administrator reports in an incident a key in any form, a type of key, an account, a credential, or a name. Pure. */
 
 import { createPublicKey } from 'node:crypto'
 import { hashSpki, parseSpki } from '../shared/pki/algorithms.ts'

@@ -1,5 +1,5 @@
 /**
- * Cache of accounts by id with their imported keys, for one front thread.
+ * Cache of accounts by id with their imported keys, for one front thread, and when each was seen last.
  *
  * Importing a JWK costs as much as verifying a signature, so keys are cached. A cached account is
  * only a hint: every statement for it checks its status and its key version.

@@ -102,7 +102,7 @@ export interface BegunIssuance extends Validity, IssuanceFacts {
   tbs: Buffer
 }
 
-/** `recorded` and `failed` by this call; `ended elsewhere`, where another instance has done either; `pending`, while a thread works. */
+/** `recorded` and `failed` by this call; `ended elsewhere`, where another instance has done either; `pending`: the order is still processing. */
 export type IssuanceOutcome = 'recorded' | 'failed' | 'ended elsewhere' | 'pending' | 'left to recovery'
 
 /** `der` is set when `recorded`, `error` if the backend did not sign. */

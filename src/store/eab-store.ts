@@ -1,6 +1,6 @@
 /**
  * SQL of registration with a binding credential (RFC 8555 §7.3.4). Administrators' statements are
- * in admin/credential-store.ts.
+ * in src/admin/eab/credential-store.ts.
  */
 
 import type { Batched } from '../shared/lib/batcher.ts'

@@ -105,7 +105,9 @@ describe('incidents', () => {
     assert.deepEqual([json.filter, json.read_as], [{ key_type: 'RSA-2048' }, 'a type of key'])
     assert.equal(json.certificates, before.json.certificates + 1)
     assert.deepEqual((await examine('RSA-below-3072')).json.filter, { key_type: 'RSA-below-3072' })
-    assert.deepEqual((await examine('other')).json.filter, { domain: 'other' })
+    assert.deepEqual((await examine('rsa-below-3072')).json.filter, { key_type: 'RSA-below-3072' })
+    for (const host of ['other', 'rsa']) assert.deepEqual((await examine(host)).json.filter, { domain: host })
+    assert.deepEqual((await examine('P-256', true)).json.filter, { domain_suffix: 'p-256' })
   })
 
   test('a leaked key: revoked, blocked, advised, the owner told, the CRL watched, the report whole', async () => {

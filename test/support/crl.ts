@@ -18,7 +18,7 @@ export interface ReadCrl {
   entries: { serial: string; revokedAt: Date; reason: number | undefined }[]
 }
 
-/** Uses our own reader: @peculiar/x509, which agrees with it (`unit/pki/tbs-cert-list.test.ts`), stops at 3,300 entries. */
+/** Uses our own reader: @peculiar/x509, which agrees with it (`test/unit/shared/pki/tbs-cert-list.test.ts`), stops at 3,300 entries. */
 export function readCrl(der: Buffer): ReadCrl {
   const tbs = readSingle(der, TAG.sequence, 'CertificateList').any()
   const entries: ReadCrl['entries'] = []

@@ -1,7 +1,7 @@
 /**
  * DNS messages as bytes (RFC 1035 §4, EDNS of RFC 6891): builds queries, and reads any response without throwing.
  *
- * `wire.ts` and `record-data.ts` parse answers (docs/decisions/dns-reader.md). Returned names are checked: printable
+ * `wire.ts` parses answers (docs/decisions/dns-reader.md). Returned names are checked: printable
  * ASCII of legal length.
  */
 

@@ -241,12 +241,17 @@ async function judgeName(name: string, job: DnsPersist01Job, attempt: Attempt): 
 
 async function judgeNameBy(way: Way, name: string, job: DnsPersist01Job, attempt: Attempt): Promise<Outcome> {
   const owner = `${LABEL}.${name}`
-  const oursOf = (found: DnsResult<'TXT'>) => recordsOf(found).filter(({ text }) => namesUs(text, job))
-  const found = await lookUp(owner, way, attempt, (found) => shownAsEvidence(oursOf(found)))
+  let records: TxtRecord[] = []
+  let ours: TxtRecord[] = []
+  const found = await lookUp(owner, way, attempt, (answer) => {
+    records = recordsOf(answer)
+    ours = records.filter(({ text }) => namesUs(text, job))
+    return shownAsEvidence(ours)
+  })
   if (found.kind !== 'answer') return failed(withoutRecords(owner, found), false)
   const refusal = unauthenticated(owner, way, job, found)
-  if (refusal) return failed(refusal, oursOf(found).length > 0)
-  return judgeRecords(name, owner, recordsOf(found), job)
+  if (refusal) return failed(refusal, ours.length > 0)
+  return judgeRecords(name, owner, records, job)
 }
 
 const recordsOf = (found: DnsResult<'TXT'>): TxtRecord[] =>

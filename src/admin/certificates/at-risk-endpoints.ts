@@ -200,7 +200,7 @@ function tellOwners(
   return audit.transaction(actor, async (tx, note) => {
     const recorded = await recordOwnerMails(tx, mail, 'renewal_request', found)
     const serialNumbers = found.flatMap((one) => one.serialNumbers)
-    if (recorded.length > 0) note('renewal.notify', { ...told(serialNumbers), mails: recorded.length })
+    if (recorded.length > 0) note('renewal.notify', { ...serialsToNote(serialNumbers), mails: recorded.length })
     return recorded.length
   })
 }
@@ -224,8 +224,8 @@ function circumstancesBody(found: Circumstances | undefined) {
 
 const MOST_TOLD = 100
 
-/** For the audit log. */
-const told = (serialNumbers: readonly string[]) => ({
+/** Serial numbers as the audit log notes them. */
+const serialsToNote = (serialNumbers: readonly string[]) => ({
   serial_numbers: serialNumbers.slice(0, MOST_TOLD),
   certificates: serialNumbers.length,
 })
@@ -235,7 +235,7 @@ function muteAll(audit: AuditLog, actor: Actor, serials: readonly string[], scop
   return audit.transaction(actor, async (tx, note) => {
     const muted = await muteCertificates(tx, serials, scope, mute)
     const { reason, until } = mute
-    if (muted.length > 0) note('renewal.mute', { ...told(muted), reason, until })
+    if (muted.length > 0) note('renewal.mute', { ...serialsToNote(muted), reason, until })
     return muted.length
   })
 }
@@ -244,7 +244,7 @@ function muteAll(audit: AuditLog, actor: Actor, serials: readonly string[], scop
 function unmuteAll(audit: AuditLog, actor: Actor, serials: readonly string[], scope: Scope): Promise<number> {
   return audit.transaction(actor, async (tx, note) => {
     const unmuted = await unmuteCertificates(tx, serials, scope)
-    if (unmuted.length > 0) note('renewal.unmute', told(unmuted))
+    if (unmuted.length > 0) note('renewal.unmute', serialsToNote(unmuted))
     return unmuted.length
   })
 }

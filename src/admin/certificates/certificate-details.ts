@@ -98,8 +98,8 @@ export function linkOf(der: Buffer) {
 }
 
 export function keyType(spki: Spki): string {
-  if (spki.kind === 'rsa') return `RSA ${spki.bits}`
-  if (spki.kind === 'ec') return `ECDSA ${spki.curve}`
+  if (spki.kind === 'rsa') return `RSA-${spki.bits}`
+  if (spki.kind === 'ec') return spki.curve
   return spki.kind === 'ed25519' ? 'Ed25519' : spki.oid
 }
 

@@ -38,7 +38,7 @@ export const Certificate = z
     key_type: z
       .string()
       .nullable()
-      .meta({ description: 'Such as RSA-2048, P-256, Ed25519 or other; null as the fingerprint.' }),
+      .meta({ description: 'Such as RSA-2048, P-256, Ed25519 or other. Null where the fingerprint is.' }),
     not_before: timestamp(),
     not_after: timestamp(),
     revoked_at: timestamp().nullable(),

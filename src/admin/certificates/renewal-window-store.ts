@@ -1,7 +1,7 @@
 /**
  * SQL of renewal windows that somebody has set: the operator's advice, and what the CA behind this service suggests.
  *
- * A certificate is at risk when its window is open and nobody has renewed it: what has happened since, and which are muted.
+ * A certificate is at risk when its window is open and nobody has renewed it. Also what has happened since, and mutes.
  */
 
 import * as z from 'zod/v4'
@@ -32,7 +32,7 @@ interface Dated {
   revoked_at: Date | null
 }
 
-/** The windows that somebody has set, and others by the lifetime. The window of a revoked certificate is open. */
+/** Gives each certificate its window: the one that somebody has set, else by `renewalWindow`. */
 export async function windowsOf(
   db: CommonQueryMethods,
   certificates: readonly Dated[],

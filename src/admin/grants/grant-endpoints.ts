@@ -1,6 +1,6 @@
 /**
- * `/allowed-identifiers`: what accounts may request where allowlists are enforced. Names and a CSR profile are given to
- * accounts and binding credentials, taken back and shown.
+ * Allowed identifiers say what accounts may request where allowlists are enforced. Such a name, or a CSR profile, is given to an
+ * account or a binding credential, taken back and shown.
  */
 
 import type { CommonQueryMethods } from 'slonik'

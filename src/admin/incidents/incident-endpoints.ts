@@ -217,7 +217,7 @@ async function recognize(
     if (reported.kind === 'account') return { filter: { account_id: reported.id }, readAs: 'an account' }
     if (await isCredential(db, reported.text))
       return { filter: { eab_kid: reported.text }, readAs: 'the kid of a credential' }
-    const ofType = withKeyType(reported.text)
+    const ofType = below ? undefined : withKeyType(reported.text)
     if (ofType) return { filter: ofType, readAs: 'a type of key' }
     const name = canonicalName(reported.text)
     if (name === '') throw new UnreadableReport('this is no name')

@@ -147,7 +147,7 @@ const DeadLetterCause = z
   .strictObject({
     consumer: z.string(),
     error: z.string().meta({ description: 'At most 200 characters.' }),
-    events: z.int().meta({ description: 'Of the 10,000 that failed last.' }),
+    events: z.int().meta({ description: `Of the ${MOST_GROUPED.toLocaleString('en')} that failed last.` }),
     last_at: timestamp(),
   })
   .meta({ id: 'DeadLetterCause' })
@@ -245,8 +245,7 @@ async function reviveDeadLetter(tx: CommonQueryMethods, id: string): Promise<boo
     SELECT EXISTS (SELECT FROM event_consumers c WHERE c.name = d.consumer) AS is_wanted
       FROM event_dead_letters d WHERE id = ${id} FOR UPDATE`)
   if (!letter?.is_wanted) return letter && false
-  await reviveDeadLetters(tx, { ids: [id] })
-  return true
+  return (await reviveDeadLetters(tx, { ids: [id] })) > 0
 }
 
 const Cause = rowOf(DeadLetterCause)

@@ -32,7 +32,7 @@ export const CERTIFICATE_FILTERS = {
   key_type: {
     kind: KEY_TYPES,
     label: 'Type of key',
-    says: '`RSA` is RSA of any size; `other` is none of these kinds.',
+    says: '`RSA` is RSA of any size; `other` is none of these kinds, also RSASSA-PSS. Certificates of which only the serial number is known are left out.',
     field: true,
   },
   domain: {
@@ -83,7 +83,7 @@ export const CERTIFICATE_FILTERS = {
 } as const satisfies Filters
 export type CertificateQuery = FilterValues<typeof CERTIFICATE_FILTERS>
 
-/** Beside a serial number. */
+/** Filters of the one certificate that a serial number finds. */
 export const SERIAL_FILTERS = {
   issuer: {
     ...CERTIFICATE_FILTERS.issuer,
@@ -143,9 +143,11 @@ export const withName = (name: string) => ({ domain: name })
 /** The filter of certificates that have a name, or one below it. */
 export const belowName = (name: string) => ({ domain_suffix: name })
 
-/** The filter of certificates whose key has a type, by its name. A host may be called `other`. */
+/** The filter of certificates whose key has a type, by its name. A host may be called `other`, or `rsa`. */
 export const withKeyType = (name: string) => {
-  const type = valuesOf(KEY_TYPES).find((one) => one === name)
+  const type = valuesOf(KEY_TYPES).find(
+    (one) => one === name || (one.includes('-') && one.toLowerCase() === name.toLowerCase()),
+  )
   return type === undefined || type === 'other' ? undefined : { key_type: type }
 }
 

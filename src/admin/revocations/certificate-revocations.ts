@@ -1,6 +1,6 @@
 /**
  * `/certificates/{serial}/revoke` and `/certificates/revoke-from-crl`: one certificate is revoked, or all that a CRL of one of
- * our issuers lists; also certificates that the database has lost.
+ * our issuers lists, even those that the database has lost.
  */
 
 import * as z from 'zod/v4'

@@ -11,7 +11,7 @@ import { type CommonQueryMethods, rowsOf, sql } from '../../store/slonik.ts'
 import { listCertificates } from '../certificates/certificate-list.ts'
 import { belowName } from '../resources/certificates.ts'
 
-/** Hits of each group. */
+/** So many hits of each group are shown. */
 export const HITS = 5
 /** One more tells that there are more. */
 const MOST_READ = HITS + 1

@@ -1,4 +1,7 @@
-/** Administrators: as the Admin API shows them, created, changed, deleted, given new passwords. The last enabled admin stays one. */
+/**
+ * Administrators as the Admin API shows them. They are created, changed, deleted and given new passwords; the last enabled admin
+ * stays one.
+ */
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import * as z from 'zod/v4'

@@ -61,7 +61,7 @@ export const CONFIGURATION: readonly Check[] = [
         [
           ...errors.map((one) =>
             /EACCES|permission denied/i.test(one.message) && process.getuid?.() !== 0
-              ? unknownBecause(`${formatErrors([one])}`, AS_ROOT)
+              ? unknownBecause(formatErrors([one]), AS_ROOT)
               : failure(formatErrors([one]), `put the right file there, or correct ${one.path}`),
           ),
           ...warnings.map((one) => warning(formatErrors([one]), `replace or close the file of ${one.path}`)),

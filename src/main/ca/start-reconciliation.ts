@@ -114,7 +114,7 @@ const NOTHING: ReconciledFacts = { certificates: 0, without_order: 0, revocation
 interface ReportParts extends Reporting {
   isStopping(): boolean
   use: Pick<SignerUseWatch, 'isShared' | 'isCopied' | 'isAlone' | 'doubt' | 'takeAlarm'>
-  /** Gives the decisions that the database lacked for at least this time, each once. */
+  /** Gives lost decisions that were found at least this long ago, each once. */
   takeUntold(minAgeMs: number): Promise<readonly LostDecision[]>
 }
 

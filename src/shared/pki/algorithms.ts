@@ -2,8 +2,8 @@
  * Signature algorithms of certificates and requests: names, OIDs and AlgorithmIdentifier bytes (RFC 4055 §5, RFC 5758
  * §3.2, RFC 8410 §3), and the elliptic curves of subject keys (RFC 5480 §2.1.1.1).
  *
- * SubjectPublicKeyInfo (SPKI, RFC 5280 §4.1.2.7), a public key with its algorithm: the kind of key, whether its encoding
- * follows its RFC, and the signatures of certificates and requests that it verifies.
+ * A SubjectPublicKeyInfo (SPKI, RFC 5280 §4.1.2.7) is a public key with its algorithm. This file tells its kind and whether
+ * its encoding follows its RFC, and verifies signatures of certificates and requests with it.
  */
 
 import { createPublicKey, hash, type JsonWebKey, KeyObject, verify } from 'node:crypto'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Turns } from '../../../../src/admin/admin-application.ts'
+import { Turns } from '../../../src/admin/admin-application.ts'
 
 const OPTIONS = { atOnce: 1, atOnceOfOne: 1, mostOfOne: 8, what: 'trials' }
 
