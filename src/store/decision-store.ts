@@ -34,8 +34,8 @@ export interface DecisionStore {
   dealtWith(ids: readonly string[]): Promise<Set<string>>
   noteLost(decisions: readonly { decision: Decision; outcome: Outcome }[], since: Date | null): Promise<void>
   /**
-   * Takes lost decisions that no alarm has reported and that were found at least `minAgeMs` ago, in the order of their time;
-   * the next call has others.
+   * Takes the lost decisions that no alarm has reported, in the order of their time; the next call has others. It takes none
+   * while one of them was found within `minAgeMs`: all of a fail-over go together.
    */
   takeUntold(minAgeMs: number): Promise<LostDecision[]>
   /** Sessions begin in this database from now on. @param incarnation as `beginSession` reads it */
@@ -95,7 +95,11 @@ const TAKE_UNTOLD: Statement = {
   name: 'lost-decisions-untold',
   // lost_decisions_untold
   text: `
-    WITH told AS (UPDATE lost_decisions SET told_at = now() WHERE told_at IS NULL AND found_at <= now() - $1 * interval '1 ms' RETURNING *)
+    WITH told AS (
+      UPDATE lost_decisions SET told_at = now()
+       WHERE told_at IS NULL AND ($1 = 0 OR NOT EXISTS (
+             SELECT FROM lost_decisions WHERE told_at IS NULL AND found_at > now() - $1 * interval '1 ms'))
+      RETURNING *)
     SELECT ${COLUMNS} FROM told ORDER BY decided_at, id`,
 }
 

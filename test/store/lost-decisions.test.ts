@@ -21,16 +21,18 @@ describe('a lost decision', () => {
     await database?.drop()
   })
 
-  test('found now is left by an instance that waits for others, and taken once by one that does not', async () => {
+  test('is left, with all older ones, while one was found lately; else all are taken once', async () => {
     const decisions = createDecisionStore(db)
-    const id = '0199a4f2-0b11-7c44-8d5e-6f7a8b9c0d01'
-    const decision = { id, at: '2026-03-01T21:04:11.000Z', by: 'alice', act: 'user.create', details: {} } as const
-    await decisions.noteLost([{ decision: { ...decision, details: { username: 'bob' } }, outcome: 'lost' }], null)
-    assert.deepEqual(await decisions.takeUntold(MINUTE_MS), [])
-    assert.deepEqual(
-      (await decisions.takeUntold(0)).map((one) => one.id),
-      [id],
-    )
-    assert.deepEqual(await decisions.takeUntold(0), [])
+    const ids = [1, 2].map((last) => `0199a4f2-0b11-7c44-8d5e-6f7a8b9c0d0${last}`)
+    for (const id of ids) {
+      const decision = { id, at: '2026-03-01T21:04:11.000Z', by: 'alice', act: 'user.create' } as const
+      await decisions.noteLost([{ decision: { ...decision, details: { username: id } }, outcome: 'lost' }], null)
+      if (id === ids[0])
+        await db.query({ name: 'older', text: "UPDATE lost_decisions SET found_at = now() - interval '1 hour'" }, [])
+    }
+    const taken = async (minAgeMs: number) => (await decisions.takeUntold(minAgeMs)).map((one) => one.id)
+    assert.deepEqual(await taken(MINUTE_MS), [])
+    assert.deepEqual(await taken(0), ids)
+    assert.deepEqual(await taken(0), [])
   })
 })

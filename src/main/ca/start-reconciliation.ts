@@ -114,7 +114,7 @@ const NOTHING: ReconciledFacts = { certificates: 0, without_order: 0, revocation
 interface ReportParts extends Reporting {
   isStopping(): boolean
   use: Pick<SignerUseWatch, 'isShared' | 'isCopied' | 'isAlone' | 'doubt' | 'takeAlarm'>
-  /** Gives lost decisions that were found at least this long ago, each once. */
+  /** Gives lost decisions, each once; none while one was found within this time. */
   takeUntold(minAgeMs: number): Promise<readonly LostDecision[]>
 }
 
