@@ -1,5 +1,5 @@
 /**
- * The circuit breaker, and the two kinds of CA backends behind it, which refuses before the backend is called.
+ * The circuit breaker, which refuses before a backend is called, and the two kinds of CA backends behind it.
  *
  * A backend that signs what we build stands behind the operator's stop switch, too. `outage` says so in advance, so that a
  * finalize is refused while its order is still ready. Recovery finishes issuances that began earlier.

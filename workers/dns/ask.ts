@@ -1,9 +1,8 @@
 /**
- * Asks name servers one question, within one deadline. Also the results of a look-up, and the interface of the client.
+ * Asks name servers one question, within one deadline. Results of a look-up and the interface of the client are here, too.
  *
- * Of a list of resolvers, one has to answer: order, repeats and transports are here. Only silence leads to a repeat. A
- * server with an error would repeat it a moment later (RFC 9520 makes resolvers remember it); the challenge's next
- * attempt asks again.
+ * One of the resolvers has to answer. Only silence leads to a repeat. A server with an error would repeat it a moment later
+ * (RFC 9520 makes resolvers remember it); the challenge's next attempt asks again.
  *
  * With `require_authoritative` the name servers of the zone itself are asked, past every cache. NS look-ups from the
  * name upwards find the zone, and then all its servers are asked. They must agree, which they do not while a change

@@ -229,7 +229,11 @@ function Sheet({ credential, service }: SheetProps) {
   const { directory_url: directoryUrl, roots, roots_url: rootsUrl } = service
   const sheet: HandOver = {
     title: `Certificates for ${label || kid}`,
-    ...{ directoryUrl, kid, hmacKey, roots, rootsUrl },
+    directoryUrl,
+    kid,
+    hmacKey,
+    roots,
+    rootsUrl,
     commands: chosen ? [chosen] : [],
   }
   const text = handOverText(sheet)

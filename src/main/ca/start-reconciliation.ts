@@ -105,7 +105,7 @@ export function startReconciliation(
 const ENTRY_AGAIN_MS = 5_000
 /** The story is reported after this time even if the signer never settles who else is there. */
 const MOST_HELD_MS = 120_000
-/** An instance that restored certificates reports the decisions with them: this is the time that the signer takes to settle. */
+/** The instance that restored certificates reports the decisions with them, once the signer has settled who else is there. */
 const OTHERS_FIRST_MS = 4 * ANNOUNCE_MS
 /** Serial numbers in an alarm; `chancery reconcile` has all. */
 const MOST_NAMED = 10
