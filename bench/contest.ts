@@ -1,21 +1,17 @@
 /** `npm run bench` without a command: loads servers in turn, A B C, A B C … A server that breaks is reported, and the others continue. */
 
-import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import type { Command as ProgramCommand, Raw } from '../src/shared/command-line.ts'
-import { FLAGS, listenersOf, type Options, type Plan, parseOptions } from './options.ts'
+import { FLAGS, type Plan, parseOptions } from './options.ts'
 import type { Parts } from './report/document.ts'
 import { isGood, type Result } from './report/result.ts'
-import { isBroken, letterOf, type Measured, nameOfLoad, summarize, type Turn } from './report/summary.ts'
+import { isBroken, letterOf, type Measured, nameOfLoad, summarize, type Turn, turnOf } from './report/summary.ts'
 import { renderSummary, renderText } from './report/text.ts'
 import { runScenario, type Surroundings } from './run.ts'
 import type { ScenarioName } from './scenario/table.ts'
-import { buildCommit, commitOf, ownBuild, removeCheckout } from './servers/build.ts'
 import type { Contestant } from './servers/chancery.ts'
-import { startBuild } from './servers/chancery.ts'
-import { startBeside } from './servers/others.ts'
-import { Interrupted, type ProgressLine } from './surroundings.ts'
+import { withServers } from './servers/start.ts'
+import { Interrupted, withPrefix } from './surroundings.ts'
+import { measureTable } from './table.ts'
 
 export interface Command extends Pick<ProgramCommand, 'about' | 'examples' | 'options'> {
   /** Prints what it measures. @throws UsageError before anything starts; Interrupted; Error in a plain sentence */
@@ -43,7 +39,8 @@ export const command: Command = {
     '--start --scenario all --duration 5',
     '--start --clients 64 --rate 25%,50%,75%',
     '--compare main --clients 64',
-    '--start --beside pebble,caddy --clients 64',
+    '--start --beside pebble --server-cpus 0',
+    '--start --beside pebble,caddy --clients 64 --scenario full-flow',
   ],
   options: FLAGS,
   run: measureServers,
@@ -51,6 +48,7 @@ export const command: Command = {
 
 async function measureServers(raw: Raw, around: Surroundings): Promise<Outcome> {
   const plan = parseOptions(raw)
+  if (plan.isTable) return { plan, ...(await measureTable(plan, around)) }
   return await withServers(plan, around, async (contestants) => {
     const isAlone = contestants.length === 1
     const measurements = await contest(contestants, plan, around, (result) => {
@@ -63,55 +61,6 @@ async function measureServers(raw: Raw, around: Surroundings): Promise<Outcome> 
     const good = isWhole && turns.every((turn) => !isBroken(turn) && isGood(turn))
     return { plan, parts: { servers, measurements }, isGood: good }
   })
-}
-
-/**
- * Starts what is to be started, hands all servers over, and takes down what it has started.
- * @throws OptionsError for a ref that is none. @throws Error when something could not be built or started
- */
-export async function withServers<T>(
-  plan: Plan,
-  { progress, interrupt }: Surroundings,
-  use: (contestants: Contestant[]) => Promise<T>,
-): Promise<T> {
-  const { options, start, compare, beside, against } = plan
-  const commit = compare === undefined ? undefined : await commitOf(compare, interrupt)
-  const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'chancery-bench-')))
-  // PostgreSQL may run as another user; what is secret below has modes of its own.
-  chmodSync(folder, 0o755)
-  const root = path.join(folder, 'checkout')
-  const contestants: Contestant[] = []
-  try {
-    const builds = start ? [await ownBuild(interrupt)] : []
-    if (compare !== undefined && commit !== undefined)
-      builds.push(await buildCommit({ ref: compare, commit, root }, progress.begin, interrupt))
-    if (builds.length + beside.length > 0) progress.begin('starting servers')
-    const started = await Promise.allSettled([
-      ...builds.map((build, index) => startBuild(build, path.join(folder, String(index)), plan, interrupt)),
-      ...beside.map((other) => startBeside(other, path.join(folder, other.name), options, interrupt)),
-    ])
-    if (!start) contestants.push(runningServer(options.directoryUrl, options))
-    for (const one of started) if (one.status === 'fulfilled') contestants.push(one.value)
-    for (const one of started) if (one.status === 'rejected') throw one.reason
-    for (const url of against) {
-      const known = { directoryUrl: url, rootCertificate: undefined, pids: listenersOf(url) }
-      contestants.push(runningServer(new URL(url).host, { ...options, ...known }))
-    }
-    return await use(contestants)
-  } finally {
-    if (start || beside.length > 0) progress.begin('taking servers down')
-    try {
-      await Promise.all(contestants.map((contestant) => contestant.stop()))
-      if (compare !== undefined) await removeCheckout(root)
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-      progress.end()
-    }
-  }
-}
-
-function runningServer(name: string, options: Options): Contestant {
-  return { subject: { name, commit: undefined, note: '' }, options, stop: async () => undefined }
 }
 
 /**
@@ -154,7 +103,7 @@ async function takeTurn(
 ): Promise<Turn[]> {
   const { options, down, restart } = contestant
   const turns = await (down ? Promise.reject(down) : runScenario(options, scenario, around)).then(
-    (results) => results.map((result) => (mustWork || result.succeeded > 0 ? result : brokenBy(result))),
+    (results) => results.map((result) => (mustWork ? result : turnOf(result))),
     (error: Error): Turn[] => {
       if (error instanceof Interrupted) return []
       if (mustWork) throw error
@@ -169,10 +118,6 @@ async function takeTurn(
       (error: Error) => error,
     )
   return turns
-}
-
-function brokenBy({ failures: [first] }: Result): Turn {
-  return { broken: `nothing succeeded${first ? `; ${first.kind}: ${first.example}` : ''}` }
 }
 
 /** A turn that broke early has one entry, which serves for every load of it. */
@@ -190,7 +135,3 @@ function measuredLoads(scenario: ScenarioName, rounds: readonly Turn[][][]): Mea
 }
 
 const NOT_REACHED: Turn = { broken: 'interrupted before this load' }
-
-function withPrefix(progress: ProgressLine, prefix: string): ProgressLine {
-  return { begin: (phase, read) => progress.begin(prefix + phase, read), end: progress.end }
-}

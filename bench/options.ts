@@ -47,6 +47,8 @@ export interface Options extends Target {
 /** Which servers are loaded, with what, and how often. */
 export interface Plan {
   options: Options
+  /** Measure the table (`table.ts`), which has scenarios of its own. */
+  isTable: boolean
   scenarios: ScenarioName[]
   /** Start this tree instead of taking `--directory`; a comparison does so too. */
   start: boolean
@@ -57,8 +59,16 @@ export interface Plan {
   against: string[]
   repeat: number
   jsonFile: string | undefined
+  figuresFile: string | undefined
   htmlFile: string | undefined
 }
+
+export const TABLE = 'table'
+export const DEFAULT_SCENARIO: ScenarioName = 'full-flow'
+const DEFAULT_CLIENTS = 16
+/** Beyond these, a service on one core has no higher rate. */
+const CLIENTS_OF_TABLE = 64
+const WARMUP_OF_TABLE_SECONDS = 25
 
 const BESIDE_NAMES = ['pebble', 'caddy'] as const
 export interface Beside {
@@ -74,14 +84,23 @@ const SECONDS = number(0.001, 604_800)
 
 export const FLAGS = {
   directory: option('URL of the ACME directory', url, 'https://localhost:8443/directory'),
-  scenario: option(`What to do, in turn if several, or "all": ${SCENARIO_NAMES.join(',')}`, readScenarios, 'full-flow'),
-  clients: option('Clients that each begin an operation when their last one ended', integer(1, 100_000), 16),
+  scenario: optional(
+    `What to do, in turn if several, or "all": ${SCENARIO_NAMES.join(',')}; or "${TABLE}": what operations cost, cold and warm ` +
+      `(default: ${TABLE} for a tree that the bench starts --beside others, else ${DEFAULT_SCENARIO})`,
+    readScenarios,
+  ),
+  clients: optional(
+    'Clients that each begin an operation when their last one ended ' +
+      `(default: ${DEFAULT_CLIENTS}, for the table ${CLIENTS_OF_TABLE})`,
+    integer(1, 100_000),
+  ),
   processes: option('Generator processes the clients are divided among', integer(1, 1024), 1),
   accounts: optional('Accounts used in turn (default: one per client)', integer(1, 500_000)),
   duration: option('Seconds to measure', SECONDS, 10),
   count: optional('Operations to measure, instead of a duration', COUNT),
   warmup: optional(
-    'Seconds to run before measuring (default: until rate and CPU per operation are steady, at most 30)',
+    'Seconds to run before measuring (default: until rate and CPU per operation are steady, at most 30; ' +
+      `for the table ${WARMUP_OF_TABLE_SECONDS})`,
     number(0, 604_800),
   ),
   rate: optional('Open loop: operations per second, such as 500, or 25%,50% of what a closed loop reaches', readRates),
@@ -129,6 +148,7 @@ export const FLAGS = {
     matching(/^\d+(-\d+)?(,\d+(-\d+)?)*$/, 'must look like 0-2 or 0,2'),
   ),
   json: optional('File to write the results to', output),
+  figures: optional('File to write the table to, without what was measured for it', output),
   html: optional('File to write a report with plots to', output),
 } satisfies OptionTable
 
@@ -144,24 +164,33 @@ const NOT_WHEN_STARTED = [
   'tlsalpn01-port',
   'server-pid',
 ] as const
+const NOT_FOR_TABLE = ['against', 'rate', 'count', 'challenge'] as const
 const CONNECTIONS_PER_CLIENT = 4
 const REPEAT_OF_SEVERAL = 3
+
+type Given = Values<typeof FLAGS> & { clients: number }
 
 /** @throws UsageError */
 export function parseOptions(raw: Raw): Plan {
   const values = readOptions(FLAGS, raw)
-  const { clients, processes, compare, beside = [], against = [], rate = [] } = values
+  const { processes, compare, beside = [], against = [], rate = [] } = values
   const start = values.start || compare !== undefined
   const several = compare !== undefined || beside.length + against.length > 0
+  const scenario = values.scenario ?? (start && beside.length > 0 ? TABLE : [DEFAULT_SCENARIO])
+  const isTable = scenario === TABLE
+  const { clients = isTable ? CLIENTS_OF_TABLE : DEFAULT_CLIENTS } = values
+  const { warmup = isTable ? WARMUP_OF_TABLE_SECONDS : undefined } = values
   const plan: Plan = {
-    options: optionsOf(values, rate, start),
-    scenarios: values.scenario,
+    options: optionsOf({ ...values, clients, warmup }, rate, start),
+    isTable,
+    scenarios: isTable ? [] : scenario,
     start,
     compare,
     beside,
     against,
-    repeat: values.repeat ?? (several ? REPEAT_OF_SEVERAL : 1),
+    repeat: values.repeat ?? (several || isTable ? REPEAT_OF_SEVERAL : 1),
     jsonFile: values.json,
+    figuresFile: values.figures,
     htmlFile: values.html,
   }
   const { accounts, workers, serverCpus } = plan.options
@@ -174,6 +203,11 @@ export function parseOptions(raw: Raw): Plan {
     ...(start ? NOT_WHEN_STARTED.filter((name) => isOther(raw[name], FLAGS[name])) : []).map(
       (name) => `--${name}: --compare and --start start services themselves and know it`,
     ),
+    ...(isTable && !start ? [`--scenario ${TABLE}: add --start, because each server is started for its turn`] : []),
+    ...(isTable ? NOT_FOR_TABLE.filter((name) => isOther(raw[name], FLAGS[name])) : []).map(
+      (name) => `--${name}: the table decides it; name a --scenario`,
+    ),
+    ...(!isTable && values.figures !== undefined ? [`--figures: only --scenario ${TABLE} has them`] : []),
   ]
   if (errors.length > 0) throw new UsageError(errors.join('\n'))
   return plan
@@ -183,7 +217,7 @@ function isOther(given: unknown, { fallback }: { fallback?: unknown }): boolean 
   return given !== undefined && given !== false && given !== fallback
 }
 
-function optionsOf(values: Values<typeof FLAGS>, rates: Rate[], isStarted: boolean): Options {
+function optionsOf(values: Given, rates: Rate[], isStarted: boolean): Options {
   const { directory, clients, processes, count, workers, connections, insecure, warmup } = values
   return {
     directoryUrl: directory,
@@ -222,8 +256,8 @@ export function listenersOf(directoryUrl: string): number[] {
   return isHere ? [findListener(Number(port) || (protocol === 'https:' ? 443 : 80)) ?? []].flat() : []
 }
 
-function readScenarios(text: string): ScenarioName[] {
-  return text === 'all' ? SCENARIO_NAMES : someOf(SCENARIO_NAMES)(text)
+function readScenarios(text: string): ScenarioName[] | typeof TABLE {
+  return text === TABLE ? TABLE : text === 'all' ? SCENARIO_NAMES : someOf(SCENARIO_NAMES)(text)
 }
 
 function readPids(text: string): number[] {

@@ -5,19 +5,20 @@
  * nothing that a flood leaves behind can hide between two runs.
  */
 
-import { option, type Raw, readOptions } from '../src/shared/command-line.ts'
-import { type Command, type Outcome, withServers } from './contest.ts'
+import { option, type Raw, readOptions, UsageError } from '../src/shared/command-line.ts'
+import type { Command, Outcome } from './contest.ts'
 import { number } from './flags.ts'
 import { type Latency, latencyOf, percentileMs, type Slot, sumOfSlots } from './measure/stats.ts'
-import { FLAGS, type Options, parseOptions } from './options.ts'
+import { DEFAULT_SCENARIO, FLAGS, type Options, parseOptions, TABLE } from './options.ts'
 import type { OverloadResult } from './report/document.ts'
 import { isGood } from './report/result.ts'
 import { number as shown, troubleLines, warmupWarning } from './report/text.ts'
 import { closedLoop, type Surroundings, withRig } from './run.ts'
 import type { ScenarioName } from './scenario/table.ts'
+import { withServers } from './servers/start.ts'
 import { unlessInterrupted } from './surroundings.ts'
 
-const { rate: _, compare: __, repeat: ___, ...COMMON } = FLAGS
+const { rate: _, compare: __, repeat: ___, figures: ____, ...COMMON } = FLAGS
 const OWN_FLAGS = {
   flood: option('Seconds of the flood', number(2, 604_800), 60),
   calm: option('Seconds before the flood and after it', number(2, 604_800), 15),
@@ -51,7 +52,9 @@ export const command: Command = {
 
 async function overloadServers(raw: Raw, around: Surroundings): Promise<Outcome> {
   const settings = readOptions(OWN_FLAGS, raw)
-  const plan = parseOptions({ ...raw, connections: raw['connections'] ?? CONNECTIONS })
+  const scenario = raw['scenario'] ?? DEFAULT_SCENARIO
+  const plan = parseOptions({ ...raw, scenario, connections: raw['connections'] ?? CONNECTIONS })
+  if (plan.isTable) throw new UsageError(`--scenario ${TABLE}: an overload has another one`)
   return await withServers(plan, around, async (contestants) => {
     const overload: OverloadResult[] = []
     for (const scenario of plan.scenarios)

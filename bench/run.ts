@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { Fleet, type GeneratorJob, type Phase, shareOf } from './generator/fleet.ts'
 import { startFloorBeside } from './measure/crypto-floor.ts'
+import { memoryByRole } from './measure/memory.ts'
 import { sampleServer, totalMicros } from './measure/server-cpu.ts'
 import { DEFAULT_SLOT_MS, RunStats, type Slot, type StatsSnapshot } from './measure/stats.ts'
 import type { Options, Rate } from './options.ts'
@@ -106,7 +107,8 @@ export async function withRig<T>(
   let isReady = false
   const stop = () => (isReady ? fleet.stop() : fleet.kill())
   interrupt.addEventListener('abort', stop)
-  again.addEventListener('abort', () => fleet.kill(), { once: true })
+  const kill = () => fleet.kill()
+  again.addEventListener('abort', kill)
   try {
     progress.begin(`${scenario}: preparing`)
     const responder = scenarioNamed(scenario).answersChallenges
@@ -129,6 +131,7 @@ export async function withRig<T>(
     interrupt.removeEventListener('abort', stop)
     progress.end()
     await fleet.close()
+    again.removeEventListener('abort', kill)
   }
 }
 
@@ -161,6 +164,8 @@ async function measure(
     const elapsedMs = performance.now() - start
     const { user, system } = process.cpuUsage(ownCpu)
     const costs = await floor.end()
+    // Afterwards, because the kernel walks all pages for it.
+    const memory = memoryByRole(options.pids)
     progress.begin(`${scenario}: checking`)
     const stats = new RunStats()
     for (const { stats: part } of ran) stats.add(part)
@@ -172,6 +177,7 @@ async function measure(
       stats,
       certificatesChecked,
       samples: sampler.samples,
+      memory,
       costs,
       warmup: warmedUp,
       slotMs: phase.slotMs ?? DEFAULT_SLOT_MS,

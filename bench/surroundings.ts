@@ -94,3 +94,7 @@ export function progressLine(out: NodeJS.WriteStream): ProgressLine {
     end,
   }
 }
+
+export function withPrefix(progress: ProgressLine, prefix: string): ProgressLine {
+  return { begin: (phase, read) => progress.begin(prefix + phase, read), end: progress.end }
+}

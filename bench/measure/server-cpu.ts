@@ -56,7 +56,7 @@ function childrenOf(pid: number): number[] {
   })
 }
 
-function unlessEnded<T>(look: () => T): T | undefined {
+export function unlessEnded<T>(look: () => T): T | undefined {
   try {
     return look()
   } catch (error) {
@@ -126,8 +126,13 @@ export function cpuByRole(processes: readonly ProcessInfo[]): ByRole {
 
 /** CPU of all roles until the last sample; undefined when no process was found. */
 export function totalMicros(samples: readonly ServerSample[]): number | undefined {
-  const used = Object.values(samples.at(-1)?.cpu ?? {})
-  return used.length === 0 ? undefined : used.reduce((sum, micros) => sum + micros, 0)
+  return sumOf(samples.at(-1)?.cpu ?? {})
+}
+
+/** Undefined when no process was found. */
+export function sumOf(roles: ByRole): number | undefined {
+  const values = Object.values(roles)
+  return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0)
 }
 
 /** A role that appeared in between counts from zero. */
@@ -138,7 +143,7 @@ export function cpuBetween(before: ByRole, after: ByRole): ByRole {
 }
 
 /** The command line decides, then the parent's role. */
-function withRoles(processes: readonly ProcessInfo[]): (ProcessInfo & { role: Role })[] {
+export function withRoles(processes: readonly ProcessInfo[]): (ProcessInfo & { role: Role })[] {
   const roles = new Map<number, Role>()
   return processes.map((process) => {
     const role = roleOfCommand(process.commandLine) ?? roles.get(process.parentPid) ?? 'service'

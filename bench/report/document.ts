@@ -12,6 +12,7 @@ import { OWN_ROOT } from '../servers/build.ts'
 import type { Subject } from '../servers/chancery.ts'
 import type { Result } from './result.ts'
 import { LABELS, type Measured } from './summary.ts'
+import type { Table } from './table.ts'
 import { ROLE_NAMES } from './text.ts'
 
 /** `version` rises when a reader would break. */
@@ -26,6 +27,8 @@ export interface BenchDocument {
   interruptedBy: string | undefined
   /** Commit of the bench itself; undefined outside a git work tree. */
   commit: string | undefined
+  /** Version in its package.json. */
+  release: string
   machine: ReturnType<typeof describeMachine>
   /** Where the curves of results are taken. */
   curvePercents: readonly number[]
@@ -36,6 +39,8 @@ export interface BenchDocument {
   servers: Subject[]
   measurements: Measured[]
   overload: OverloadResult[]
+  /** Undefined for other scenarios. */
+  table: Table | undefined
 }
 
 export interface OverloadResult {
@@ -56,12 +61,13 @@ export interface OverloadResult {
 }
 
 /** The parts that a command has measured; the others are empty. */
-export type Parts = Pick<BenchDocument, 'servers'> & Partial<Pick<BenchDocument, 'measurements' | 'overload'>>
+export type Parts = Pick<BenchDocument, 'servers'> & Partial<Pick<BenchDocument, 'measurements' | 'overload' | 'table'>>
 
 /** @returns a function that makes the document when the run has ended */
 export function beginDocument(command: string[]) {
   const startedAt = new Date().toISOString()
-  const machine = describeMachine()
+  // The work tree may be another one when a long run ends.
+  const [commit, machine] = [ownCommit(), describeMachine()]
   return (parts: Parts, interruptedBy: string | undefined): BenchDocument => ({
     format: 'chancery-bench',
     version: 2,
@@ -69,21 +75,31 @@ export function beginDocument(command: string[]) {
     startedAt,
     endedAt: new Date().toISOString(),
     interruptedBy,
-    commit: ownCommit(),
+    commit,
+    release: (JSON.parse(readFileSync(path.join(OWN_ROOT, 'package.json'), 'utf8')) as { version: string }).version,
     machine,
     curvePercents: CURVE_PERCENTS,
     labels: LABELS,
     roles: ROLE_NAMES,
     measurements: [],
     overload: [],
+    table: undefined,
     ...parts,
   })
 }
 
 /** @throws Error when a file cannot be written */
-export function writeFiles({ jsonFile, htmlFile }: Pick<Plan, 'jsonFile' | 'htmlFile'>, content: BenchDocument): void {
+export function writeFiles(plan: Pick<Plan, 'jsonFile' | 'figuresFile' | 'htmlFile'>, content: BenchDocument): void {
+  const { jsonFile, figuresFile, htmlFile } = plan
   if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(content, null, 2)}\n`)
+  if (figuresFile !== undefined)
+    writeFileSync(figuresFile, `${JSON.stringify({ ...content, measurements: [] }, shortNumber, 2)}\n`)
   if (htmlFile !== undefined) writeFileSync(htmlFile, renderHtml(content))
+}
+
+/** Short enough to read a change of the file. */
+function shortNumber(_name: string, value: unknown): unknown {
+  return typeof value === 'number' ? Number(value.toPrecision(4)) : value
 }
 
 /** One page that needs nothing else: template, script, uPlot and the data in it. */

@@ -72,6 +72,8 @@ export interface Result {
   badNonceRetries: number
   /** Microseconds of CPU per successful operation; undefined when nothing succeeded. */
   cpu: { server: ByRole; serverTotal: number | undefined; generator: number; responder: number } | undefined
+  /** Proportional set size in bytes when the load ended; empty when the server is not on this machine. */
+  memory: ByRole
   /** CPU of the busiest generator process in cores. */
   generatorCores: number
   /** The crypto floor of one operation; undefined where nothing is signed, or the server is not on this machine. */
@@ -88,6 +90,7 @@ interface Measurement {
   stats: RunStats
   certificatesChecked: number
   samples: readonly ServerSample[]
+  memory: ByRole
   generatorCpuMicros: number
   generatorCores: number
   responderCpuMicros: number
@@ -95,7 +98,7 @@ interface Measurement {
 }
 
 export function buildResult(options: Options, measured: Measurement): Result {
-  const { stats, seconds, scenario, load, warmup, startedAt, certificatesChecked, generatorCores } = measured
+  const { stats, seconds, scenario, load, warmup, startedAt, certificatesChecked, memory, generatorCores } = measured
   const { operations, counts } = stats
   const { clients, processes, challengeType, directoryUrl } = options
   const { offered, dropped, refused, failed, signedRequests, badNonceRetries } = counts
@@ -129,6 +132,7 @@ export function buildResult(options: Options, measured: Measurement): Result {
     signedRequests,
     badNonceRetries,
     cpu,
+    memory,
     generatorCores,
     floor: floorOf(measured, cpu),
   }

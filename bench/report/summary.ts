@@ -5,7 +5,7 @@
  * and summed up over the rounds, which cancels the drift between rounds.
  */
 
-import type { Role } from '../measure/server-cpu.ts'
+import { type Role, sumOf } from '../measure/server-cpu.ts'
 import type { ScenarioName } from '../scenario/table.ts'
 import type { LoadShape, Result } from './result.ts'
 
@@ -16,7 +16,7 @@ interface Broken {
 
 export type Turn = Result | Broken
 
-interface Spread {
+export interface Spread {
   median: number
   lowest: number
   highest: number
@@ -40,6 +40,7 @@ export interface Measured {
 }
 
 const cpuOf = (role: Role) => (result: Result) => result.cpu?.server[role]
+const memoryOf = (role: Role) => (result: Result) => megabytes(result.memory[role])
 const floorsOf = (role: Role) => (result: Result) => quotient(cpuOf(role)(result), result.floor?.micros)
 
 /** Every figure by its name in the JSON file, in the order of the report. */
@@ -55,6 +56,10 @@ const FIGURES = {
   signerFloors: floorsOf('signer'),
   postgresFloors: floorsOf('postgres'),
   serverFloors: ({ floor }: Result) => floor?.serverRatio,
+  serviceMemory: memoryOf('service'),
+  signerMemory: memoryOf('signer'),
+  postgresMemory: memoryOf('postgres'),
+  serverMemory: ({ memory }: Result) => megabytes(sumOf(memory)),
 } as const satisfies Record<string, (result: Result) => number | undefined>
 
 export type FigureName = keyof typeof FIGURES
@@ -71,6 +76,17 @@ export const LABELS: Record<FigureName, string> = {
   signerFloors: 'signer, × floor',
   postgresFloors: 'PostgreSQL, × floor',
   serverFloors: 'in all, × floor',
+  serviceMemory: 'PSS service, MB',
+  signerMemory: 'PSS signer, MB',
+  postgresMemory: 'PSS PostgreSQL, MB',
+  serverMemory: 'PSS in all, MB',
+}
+
+/** The turn of a server that did nothing of what was asked is broken. */
+export function turnOf(result: Result): Turn {
+  const [first] = result.failures
+  if (result.succeeded > 0) return result
+  return { broken: `nothing succeeded${first ? `; ${first.kind}: ${first.example}` : ''}` }
 }
 
 export function isBroken(turn: Turn): turn is Broken {
@@ -111,6 +127,10 @@ function figureOf(values: (number | undefined)[][]): Figure {
     index === 0 ? undefined : spreadOf(values.map((round) => quotient(round[index], round[0]))),
   )
   return { servers, ratios }
+}
+
+function megabytes(bytes: number | undefined): number | undefined {
+  return bytes === undefined ? undefined : bytes / 1_000_000
 }
 
 function quotient(value: number | undefined, by: number | undefined): number | undefined {

@@ -173,7 +173,7 @@ function change(ratio: number): string {
 }
 
 /** Failures and broken turns, by server. */
-function roundTroubleLines(rounds: readonly Turn[][]): string[] {
+export function roundTroubleLines(rounds: readonly Turn[][]): string[] {
   return (rounds[0] ?? []).flatMap((_, index) => {
     const turns = rounds.flatMap((round) => round[index] ?? [])
     const letter = letterOf(index)

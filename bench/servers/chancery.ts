@@ -20,6 +20,8 @@ export interface Contestant {
   subject: Subject
   /** Options of the run, for this server. */
   options: Options
+  /** Cannot take a challenge for met. */
+  alwaysValidates?: boolean
   /** Starts it anew after it broke; absent when it is not ours to start. @throws Error */
   restart?(): Promise<void>
   /** Why it could not be started anew. */

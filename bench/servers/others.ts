@@ -29,6 +29,7 @@ interface Other {
   version: readonly string[]
   /** Undefined loads it with as many as the first server. */
   clients: number | undefined
+  alwaysValidates: boolean
   note: string
   /** @param folder For its files. @param acceptsAll Let it take every challenge for met, where it can. */
   prepare(folder: string, acceptsAll: boolean, signal: AbortSignal): Promise<Launched>
@@ -42,6 +43,7 @@ const OTHERS: Record<Beside['name'], Other> = {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the notation of dpkg-query
     version: ['dpkg-query', '--show', '--showformat=${Version}', 'pebble'],
     clients: 4,
+    alwaysValidates: false,
     note: 'keeps everything in memory',
     prepare: preparePebble,
   },
@@ -49,6 +51,7 @@ const OTHERS: Record<Beside['name'], Other> = {
     title: 'Caddy',
     version: ['caddy', 'version'],
     clients: undefined,
+    alwaysValidates: true,
     note: 'acme_server, stores in bbolt, always validates',
     prepare: prepareCaddy,
   },
@@ -73,7 +76,8 @@ export async function startBeside(
   const clients = wanted ?? Math.min(other.clients ?? options.clients, options.clients)
   const title = `${other.title} ${version}`.trim()
   const subject = { name: title, commit: undefined, note: `${clients} clients; ${other.note}` }
-  return await startContestant(subject, () => launch(other, folder, { ...options, clients }, signal))
+  const contestant = await startContestant(subject, () => launch(other, folder, { ...options, clients }, signal))
+  return Object.assign(contestant, { alwaysValidates: other.alwaysValidates })
 }
 
 /** Starts also a name server that gives every name one address, unless the run's own does so. */

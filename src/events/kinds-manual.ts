@@ -15,11 +15,15 @@ export const GENERATED: Readonly<Record<string, Readonly<Record<string, () => st
 
 /** @returns the text of a file with its generated parts as they are now */
 export function renewed(file: string, text: string): string {
-  return Object.entries(GENERATED[file] ?? {}).reduce((former, [name, render]) => {
-    const begin = `<!-- ${name}: written by npm run docs -->\n`
-    const [before, rest] = [former.slice(0, former.indexOf(begin)), former.slice(former.indexOf(begin) + begin.length)]
-    return `${before}${begin}${render()}\n${rest.slice(rest.indexOf('<!-- end -->'))}`
-  }, text)
+  const parts = Object.entries(GENERATED[file] ?? {})
+  return parts.reduce((former, [name, render]) => withPart(former, name, render()), text)
+}
+
+/** @returns the text with another generated part between its comments */
+export function withPart(text: string, name: string, part: string): string {
+  const begin = `<!-- ${name}: written by npm run docs -->\n`
+  const [before, rest] = [text.slice(0, text.indexOf(begin)), text.slice(text.indexOf(begin) + begin.length)]
+  return `${before}${begin}${part}\n${rest.slice(rest.indexOf('<!-- end -->'))}`
 }
 
 function renderTable(kinds: readonly EventKind[]): string {

@@ -9,10 +9,11 @@ export interface Run {
   service?: number
   signer?: number
   floor?: number
+  memory?: Result['memory']
   failures?: Result['failures']
 }
 
-export function aResult({ perSecond, p50 = 1, service, signer, floor, failures = [] }: Run): Result {
+export function aResult({ perSecond, p50 = 1, service, signer, floor, memory = {}, failures = [] }: Run): Result {
   const serverTotal = service === undefined ? undefined : service + (signer ?? 0)
   return {
     scenario: 'full-flow',
@@ -38,6 +39,7 @@ export function aResult({ perSecond, p50 = 1, service, signer, floor, failures =
     certificatesChecked: 0,
     signedRequests: 0,
     badNonceRetries: 0,
+    memory,
     generatorCores: 0,
     series: { slotSeconds: 1, slots: [], server: [] },
     latency: { count: 1, mean: 1, p50, p90: 1, p95: 1, p99: 2, max: 2 },
