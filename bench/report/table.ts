@@ -14,7 +14,7 @@ export const ROW_NAMES = [
 ] as const
 export type RowName = (typeof ROW_NAMES)[number]
 
-/** Of all rounds. */
+/** It sums all rounds up. */
 interface Load {
   clients: number | undefined
   /** Operations that were begun, and those that were answered 503. */
@@ -64,7 +64,7 @@ function loadOf(turns: readonly Turn[]): Load {
   }
 }
 
-/** What the first server costs beside another one: below 1 it is cheaper. */
+/** Divides the first server's cost by another server's: below 1 the first is cheaper. */
 export function besideOther({ ratios }: Figure, other: number): Spread | undefined {
   const spread = ratios[other]
   return spread && { median: 1 / spread.median, lowest: 1 / spread.highest, highest: 1 / spread.lowest }

@@ -89,4 +89,19 @@ describe('the bench command', () => {
     assert.equal(result.certificatesChecked, result.succeeded)
     if (process.platform === 'linux') assert.deepEqual(leftIn(folder), [])
   })
+
+  test('a signal in the second round of the table leaves the first, with every row, and nothing else', async () => {
+    const file = join(folder, 'figures.json')
+    const words = ['--start', '--workers', '1', '--scenario', 'table', '--repeat', '2', '--clients', '2']
+    const run = startBench(folder, ...words, '--duration', '1', '--warmup', '0', '--figures', file)
+    await run.wrote(/round 2 of 2, A, full-flow: measuring/)
+    process.kill(-(run.child.pid as number), 'SIGTERM')
+    const { code, output } = await run.done
+    assert.equal(code, 143, output)
+    assert.match(output, /^certificate with http-01, in the first 1 s/m)
+    const { interruptedBy, measurements, table } = readDocument(file)
+    assert.deepEqual([interruptedBy, measurements, table?.rounds, table?.rows.length], ['SIGTERM', [], 1, 6])
+    for (const { name, figures } of table?.rows ?? []) assert.ok(figures.perSecond?.servers[0], name)
+    if (process.platform === 'linux') assert.deepEqual(leftIn(folder), [])
+  })
 })
