@@ -87,7 +87,7 @@ export function categoryOf(frames: readonly Frame[]): Category {
   )
 }
 
-/** Requests of a flow; those of the same endpoint cannot be told apart, and have the same work. */
+/** How often a flow has each request. Both reads of the authorization have the same endpoint and the same work. */
 export const REQUESTS = {
   'new-order': 1,
   authorization: 2,

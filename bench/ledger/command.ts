@@ -12,7 +12,7 @@ import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { option, optional, type Raw, readOptions } from '../../src/shared/command-line.ts'
 import type { Command, Outcome } from '../contest.ts'
-import { integer, output, someOf } from '../flags.ts'
+import { integer, number, output, someOf } from '../flags.ts'
 import { cpuOfThreads } from '../measure/thread-cpu.ts'
 import { FLAGS, type Plan, parseOptions } from '../options.ts'
 import { isGood, type Result } from '../report/result.ts'
@@ -41,15 +41,21 @@ const SUBJECTS = {
 type SubjectName = keyof typeof SUBJECTS
 const SUBJECT_NAMES = Object.keys(SUBJECTS) as SubjectName[]
 
-const { clients, duration, warmup, workers, 'server-cpus': serverCpus } = FLAGS
+const { clients, duration, workers, 'server-cpus': serverCpus } = FLAGS
+const LOAD_FLAGS = {
+  clients: { ...clients, fallback: 64 },
+  duration,
+  // The compiler is nearly done then.
+  warmup: option('Seconds to run before measuring', number(1, 604_800), 20),
+  workers,
+  'server-cpus': serverCpus,
+}
 const OWN_FLAGS = {
   of: option(`Ledgers, of ${SUBJECT_NAMES.join(',')}`, someOf(SUBJECT_NAMES), SUBJECT_NAMES.join(',')),
   functions: option('List as many functions of each thread; 0 for none', integer(0, 10_000), 0),
   markdown: optional('Document whose part between its two lines "<!-- ledger -->" is written anew', output),
 }
 const PROBE = path.join(import.meta.dirname, 'probe.cjs')
-/** The compiler is nearly done then. */
-const WARMUP_MS = 20_000
 /** A profile of a front thread is some megabytes, written at once. */
 const WRITTEN_WITHIN_MS = 10_000
 
@@ -59,20 +65,19 @@ export const command: Command = {
     'It starts this tree. Here "bench" stands for: npm run bench --',
   ],
   examples: ['ledger --clients 64 --server-cpus 0', 'ledger --of certificate --functions 40'],
-  options: { clients, duration, warmup, workers, 'server-cpus': serverCpus, ...OWN_FLAGS },
+  options: { ...LOAD_FLAGS, ...OWN_FLAGS },
   run: makeLedgers,
 }
 
 async function makeLedgers(raw: Raw, around: Surroundings): Promise<Outcome> {
   const { of: names, functions, markdown } = readOptions(OWN_FLAGS, raw)
-  const common = { clients: raw['clients'] ?? 64, duration: raw['duration'], workers: raw['workers'] }
-  const flags = { ...common, warmup: raw['warmup'], 'server-cpus': raw['server-cpus'], start: true }
+  const flags = { ...readOptions(LOAD_FLAGS, raw), start: true }
   const build = await ownBuild(around.interrupt)
   const [ledgers, results]: [Ledger[], Result[]] = [[], []]
-  let plan = parseOptions(flags)
+  const common = parseOptions(flags)
   for (const name of names) {
     const { challenge, scenario } = SUBJECTS[name]
-    plan = parseOptions({ ...flags, challenge, scenario })
+    const plan = parseOptions({ ...flags, challenge, scenario })
     const { ledger, result } = await makeLedger(SUBJECTS[name], build, plan, around)
     for (const line of functionLines(ledger, functions)) console.log(line)
     ledgers.push(ledger)
@@ -87,11 +92,11 @@ async function makeLedgers(raw: Raw, around: Surroundings): Promise<Outcome> {
   console.log(text.join('\n\n'))
   if (markdown !== undefined) writeBlock(markdown, text.join('\n\n'))
   const subject = { name: build.name, commit: build.commit, note: build.subject }
-  return { plan, parts: { servers: [subject] }, isGood: results.every(isGood) }
+  return { plan: common, parts: { servers: [subject] }, isGood: results.every(isGood) }
 }
 
 /** @throws Error when the document has no such place */
-export function writeBlock(file: string, block: string): void {
+function writeBlock(file: string, block: string): void {
   const [before, , after, ...more] = readFileSync(file, 'utf8').split('<!-- ledger -->\n')
   if (after === undefined || more.length > 0) throw new Error(`${file} has not two lines "<!-- ledger -->"`)
   writeFileSync(file, `${before}<!-- ledger -->\n${block}\n<!-- ledger -->\n${after}`)
@@ -128,7 +133,7 @@ async function measure(subject: Subject, { options }: Plan, folder: string, arou
       const used = [...after].map(([id, micros]) => [id, (micros - (before.get(id) ?? 0)) / result.succeeded] as const)
       return { result, threads: new Map(used) }
     }
-    if (!subject.isCold) await load({ ...loop, phase: { forMs: options.warmupMs ?? WARMUP_MS } })
+    if (!subject.isCold) await load({ ...loop, phase: { forMs: options.warmupMs as number } })
     const plain = subject.isCold ? undefined : await timed()
     writeFileSync(path.join(folder, 'begin'), '')
     const profiled = await timed()

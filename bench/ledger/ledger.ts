@@ -14,7 +14,7 @@ export const THREADS = {
 } as const
 export type Thread = keyof typeof THREADS
 
-/** What one thread did for one operation. */
+/** One thread's part in one operation. */
 export interface ThreadShare {
   thread: Thread
   /** For one operation, when no profile was taken. */

@@ -28,10 +28,20 @@ function followSigner(): void {
     return spawn(file, args, isSigner ? { ...options, env } : options)
   }
   Object.assign(processes, { spawn: spawnProbed })
-  modules.syncBuiltinESMExports()
+}
+
+/** Threads for untrusted bytes have no environment (`workers/pool.ts`). */
+class ProbedWorker extends threads.Worker {
+  constructor(file: string | URL, options: import('node:worker_threads').WorkerOptions = {}) {
+    const { env } = options
+    const isBare = typeof env === 'object'
+    super(file, isBare ? { ...options, env: { ...env, NODE_OPTIONS: process.env['NODE_OPTIONS'] } } : options)
+  }
 }
 
 followSigner()
+Object.assign(threads, { Worker: ProbedWorker })
+modules.syncBuiltinESMExports()
 
 let session: InstanceType<typeof inspector.Session> | undefined
 let before = 0

@@ -5,7 +5,7 @@ import { SourceMap } from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Of the inspector protocol, with what is read here. */
+/** A node of the inspector protocol's `Profiler.Profile`, with the members that are read here. */
 interface ProfileNode {
   id: number
   callFrame: { functionName: string; url: string; lineNumber: number; columnNumber: number }
@@ -14,7 +14,7 @@ interface ProfileNode {
 
 export interface ThreadProfile {
   pid: number
-  /** Of the system. */
+  /** The system's id of the thread. */
   threadId: number
   isMain: boolean
   /** On a processor, measured by the system while the profile was taken. */
@@ -28,7 +28,7 @@ export interface Frame {
   /** Relative to the root of the tree, `node:…` for what Node.js is made of, empty for native code. */
   file: string
   line: number
-  /** What the file exports, and this is part of; empty where that is not known. */
+  /** The export of the file that the function belongs to; empty where that is not known. */
   owner: string
 }
 
@@ -46,8 +46,8 @@ const IDLE = '(idle)'
 const LATE = 1.5
 
 /**
- * Each sample in time counts the same. Idle ones do not, nor those that come late: a thread that had lost its processor
- * takes them when it has it again, mostly in the system call that woke another (5 % of a front instead of 2 %).
+ * Each sample counts the same, except idle and late ones. A thread that had lost its processor takes a late one when it
+ * has it again, mostly in the system call that woke another thread: 6 % of a front's samples instead of 2 %.
  */
 export function stacksOf({ cpuMicros, profile }: ThreadProfile, frameOf: (frame: CallFrame) => Frame): Stack[] {
   const { nodes, samples, timeDeltas } = profile
