@@ -12,6 +12,7 @@ import { Interrupted, interruptBySignals, progressLine } from './surroundings.ts
 
 const COMMANDS: Record<string, () => Promise<{ command: Command }>> = {
   bench: () => import('./contest.ts'),
+  ledger: () => import('./ledger/command.ts'),
   overload: () => import('./overload.ts'),
 }
 

@@ -53,12 +53,21 @@ export const ACCEPT_ALL = 'accept-all-01'
 const ACCEPT_ALL_MODULE = path.join(OWN_ROOT, 'bench/accept-all.mjs')
 const LOOPBACK = '127.0.0.1'
 
-/** It has a CRL where a scenario reads one. @throws Error with what the service said, when it did not start */
-export async function startBuild(build: Build, dataDir: string, plan: Plan, signal: AbortSignal): Promise<Contestant> {
+/**
+ * It has a CRL where a scenario reads one.
+ * @param environment Added to the own one. @throws Error with what the service said, when it did not start
+ */
+export async function startBuild(
+  build: Build,
+  dataDir: string,
+  plan: Plan,
+  signal: AbortSignal,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Contestant> {
   const { options, scenarios } = plan
   const hasCrl = scenarios.includes('crl') || scenarios.includes('renewal')
   const subject = { name: build.name, commit: build.commit, note: build.subject }
-  return await startContestant(subject, () => startService(build, dataDir, options, hasCrl, signal))
+  return await startContestant(subject, () => startService(build, dataDir, options, hasCrl, environment, signal))
 }
 
 /** The compiled program of a build, which an older build may keep elsewhere. */
@@ -72,6 +81,7 @@ async function startService(
   dataDir: string,
   options: Options,
   hasCrl: boolean,
+  environment: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ) {
   const { challengeType, workers, serverCpus } = options
@@ -101,7 +111,7 @@ async function startService(
   const command = [process.execPath, cli, '--dev', ...serverFlags(flags, known, name)]
   const directoryUrl = `https://localhost:${port}/directory`
   const { pid, stop } = await startChild(
-    { name, command, cwd: root, cpus: serverCpus, answersAt: directoryUrl },
+    { name, command, cwd: root, environment, cpus: serverCpus, answersAt: directoryUrl },
     signal,
   )
   const ca = readFileSync(path.join(dataDir, 'ca/root.pem'), 'utf8')
