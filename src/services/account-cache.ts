@@ -25,17 +25,17 @@ export interface AccountCache {
   find(accountId: string): KnownAccount | Promise<KnownAccount | undefined>
   /** By the path of its URL at a former server. */
   findByPath(path: string): KnownAccount | undefined | Promise<KnownAccount | undefined>
-  remember(account: Account, key?: AccountKey): KnownAccount
+  remember(account: Account): KnownAccount
   /** Reads the account again. Undefined when its key is unchanged. */
   findNewKey(known: KnownAccount): Promise<KnownAccount | undefined>
   forget(accountId: string): void
 }
 
 /**
- * 3.6 KiB each with its key object: 470 MB for a thread with as many active accounts.
- * A miss costs a look-up and an import, about as much as the signature.
+ * A flow makes its requests within seconds, so these are the accounts of 4,000 flows at once. An entry takes some 7 KiB
+ * with its key object; a miss costs a look-up and an import, about as much as the signature.
  */
-const CAPACITY = 131_072
+const CAPACITY = 4_096
 
 export function createAccountCache(
   findAccount: Batched<string, Account | undefined>,
@@ -44,10 +44,10 @@ export function createAccountCache(
   const idsByPath = new LruMap<string, string>(CAPACITY)
   const known = new LruMap<string, KnownAccount>(CAPACITY)
 
-  function remember(account: Account, key = restoreAccountKey(account.jwk, account.thumbprint)): KnownAccount {
+  function remember(account: Account): KnownAccount {
     const entry = {
       account,
-      key,
+      key: restoreAccountKey(account.jwk, account.thumbprint),
       requester: { accountId: account.id, keyVersion: account.keyVersion },
       provenFrom: undefined,
     }

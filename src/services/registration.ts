@@ -100,7 +100,7 @@ export class Registration {
       return { created: false, account: await this.#renewAgreement(requireValid(existing), request) }
     }
     const { created, account } = await this.#create(key, admitted, now)
-    cache.remember(requireValid(account), key)
+    cache.remember(requireValid(account))
     if (!created) return { created, account: await this.#renewAgreement(account, request) }
     events.registered(account, admitted.binding?.kid)
     const { contacts, thumbprint } = account

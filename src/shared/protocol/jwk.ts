@@ -36,29 +36,34 @@ export interface AccountKey {
   jwk: string
   /** base64url of SHA-256 over `jwk` (RFC 7638); identifies the account. */
   thumbprint: string
-  publicKey: KeyObject
+  readonly publicKey: KeyObject
   algorithms: readonly JwsAlgorithm[]
   /** DER of the SubjectPublicKeyInfo, computed at the first call. */
   spki(): Buffer
 }
 
+/** @param imported undefined imports the key at its first use: a key object weighs up to 7 KiB */
 function accountKey(
   jwk: string,
   thumbprint: string,
-  publicKey: KeyObject,
   algorithms: readonly JwsAlgorithm[],
+  imported?: KeyObject,
 ): AccountKey {
   let der: Buffer | undefined
-  return {
+  const key = {
     jwk,
     thumbprint,
-    publicKey,
     algorithms,
+    get publicKey() {
+      imported ??= createPublicKey({ key: JSON.parse(jwk), format: 'jwk' })
+      return imported
+    },
     spki: () => {
-      der ??= publicKey.export({ type: 'spki', format: 'der' })
+      der ??= key.publicKey.export({ type: 'spki', format: 'der' })
       return der
     },
   }
+  return key
 }
 
 /**
@@ -108,7 +113,7 @@ export function restoreAccountKey(canonicalJwk: string, thumbprint: string): Acc
   const jwk = JSON.parse(canonicalJwk) as { kty: string; crv?: string }
   const algorithms =
     jwk.kty === 'EC' ? EC_CURVES[jwk.crv as EcCurve].algorithms : jwk.kty === 'RSA' ? RSA_ALGORITHMS : OKP_ALGORITHMS
-  return accountKey(canonicalJwk, thumbprint, createPublicKey({ key: jwk, format: 'jwk' }), algorithms)
+  return accountKey(canonicalJwk, thumbprint, algorithms)
 }
 
 function ecKey(jwk: JsonObject, policy: AccountKeyPolicy): AccountKey {
@@ -155,7 +160,7 @@ function importKey(canonical: Record<string, string>, algorithms: readonly JwsAl
     throw new Problem('badPublicKey', 'the jwk is not a valid public key', { cause })
   }
   const jwk = JSON.stringify(canonical)
-  return accountKey(jwk, createHash('sha256').update(jwk).digest('base64url'), publicKey, algorithms)
+  return accountKey(jwk, createHash('sha256').update(jwk).digest('base64url'), algorithms, publicKey)
 }
 
 function coordinate(value: unknown, member: string, bytes: number): string {
