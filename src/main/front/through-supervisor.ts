@@ -2,6 +2,7 @@
 
 import type { Logger } from 'pino'
 import { csrBackendNames } from '../../config/backends.ts'
+import type { Decision } from '../../domain/decision.ts'
 import { RefusalTally } from '../../events/abuse-summary.ts'
 import { type ActorRef, batchPerTick } from '../../runtime/actor.ts'
 import type { AskForCaa } from '../../services/caa-freshness.ts'
@@ -46,8 +47,19 @@ export function caaThrough(supervisor: Supervisor, config: Config): AskForCaa {
   return (request) => supervisor.ask('caa', request, deadlineMs)
 }
 
+interface Noting {
+  decision: Decision
+  settle(reason: Promise<string | undefined>): void
+}
+
+/** Accounts of one statement are noted in one message. */
 export function decisionsThrough(supervisor: Supervisor): NoteAcmeAct {
-  return noteAcmeActs((decisions) => supervisor.ask('noteDecisions', decisions, DECISIONS_DEADLINE_MS))
+  const note = batchPerTick<Noting>((acts) => {
+    const decisions = acts.map(({ decision }) => decision)
+    const reason = supervisor.ask('noteDecisions', decisions, DECISIONS_DEADLINE_MS)
+    for (const { settle } of acts) settle(reason)
+  })
+  return noteAcmeActs((decision) => new Promise((settle) => note({ decision, settle })))
 }
 
 /** @returns undefined when mail domains are not checked */

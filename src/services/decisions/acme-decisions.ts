@@ -9,14 +9,14 @@ export type NoteAcmeAct = (act: AcmeAct, accountId: string | undefined, details:
 
 const RETRY_AFTER_SECONDS = 5
 
-/** @param note resolves to why they are in no second place */
-export function noteAcmeActs(note: (decisions: readonly Decision[]) => Promise<string | undefined>): NoteAcmeAct {
+/** @param note resolves to why it is in no second place */
+export function noteAcmeActs(note: (decision: Decision) => Promise<string | undefined>): NoteAcmeAct {
   return async (act, accountId, details) => {
     const now = new Date()
     const by = accountId === undefined ? 'the holder of a key' : `account ${accountId}`
     const content = { ...(accountId !== undefined && { account_id: accountId }), ...details }
     const decision = { id: uuidv7(now.getTime()), at: now.toISOString(), act, by, details: content }
-    const reason = await note([decision]).catch((error: Error) => error.message)
+    const reason = await note(decision).catch((error: Error) => error.message)
     if (reason === undefined) return
     const sentence = 'the request was carried out, and could not be recorded so that it outlives the database'
     const options = { status: 503, retryAfterSeconds: RETRY_AFTER_SECONDS, cause: new Error(reason) }
