@@ -70,10 +70,15 @@ export async function startBuild(
   return await startContestant(subject, () => startService(build, dataDir, options, hasCrl, environment, signal))
 }
 
-/** The compiled program of a build, which an older build may keep elsewhere. */
-function programOf(root: string): string {
-  const { bin } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { bin: { chancery: string } }
-  return path.join(root, bin.chancery)
+interface Package {
+  bin: { chancery: string }
+  config?: { nodeFlags: string }
+}
+
+/** Node's flags and the compiled program of a build, which an older build may keep elsewhere. */
+function programOf(root: string): { cli: string; nodeFlags: string[] } {
+  const { bin, config } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as Package
+  return { cli: path.join(root, bin.chancery), nodeFlags: config ? [config.nodeFlags] : [] }
 }
 
 async function startService(
@@ -85,7 +90,7 @@ async function startService(
   signal: AbortSignal,
 ) {
   const { challengeType, workers, serverCpus } = options
-  const cli = programOf(root)
+  const { cli, nodeFlags } = programOf(root)
   const known = flagsIn(await outputOf(process.execPath, [cli, 'serve', '--help'], root, signal))
   const port = await freePort()
   const responders = {
@@ -108,7 +113,7 @@ async function startService(
     crl: hasCrl || undefined,
     'crl-port': hasCrl && known.has('crl-port') ? await freePort() : undefined,
   }
-  const command = [process.execPath, cli, '--dev', ...serverFlags(flags, known, name)]
+  const command = [process.execPath, ...nodeFlags, cli, '--dev', ...serverFlags(flags, known, name)]
   const directoryUrl = `https://localhost:${port}/directory`
   const { pid, stop } = await startChild(
     { name, command, cwd: root, environment, cpus: serverCpus, answersAt: directoryUrl },

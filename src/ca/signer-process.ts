@@ -32,6 +32,8 @@ export interface SignerProcess extends SignerPlace {
 
 const PROGRAM = fileURLToPath(programFile('signer/start.cts'))
 const READY_TIMEOUT_MS = 15_000
+/** The signer needs 28 MB less so (docs/decisions/mechanisms.md). `bin/chancery-signer` of the packages has it too. */
+const SMALL_YOUNG = '--max-semi-space-size=2'
 /** Restarts have no practical limit: nothing is issued without the signer, and nothing else depends on it. */
 const RESTART = { initialDelayMs: 100, maxDelayMs: 10_000, maxRestarts: 1_000_000, windowMs: 60_000 }
 
@@ -49,7 +51,7 @@ export async function startSignerProcess(program: SignerProgram, log: Logger, wa
   async function start(): Promise<void> {
     // A separate session keeps Ctrl-C from the signer, which must outlive the service's last
     // signature. The signer ends when this process dies, because its standard input closes.
-    child = spawn(process.execPath, [PROGRAM, 'serve', '-c', configFile, '--with-parent'], {
+    child = spawn(process.execPath, [SMALL_YOUNG, PROGRAM, 'serve', '-c', configFile, '--with-parent'], {
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
       env: program.environment,

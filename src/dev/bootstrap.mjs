@@ -35,12 +35,12 @@ const CONSOLE_PAGE = path.join(ROOT, 'dist', 'console', 'index.html')
 const CONSOLE = path.join('src', 'console')
 const MINIMUM_NODE = [20, 19, 0]
 
-/** 8 MB less in the main thread (docs/decisions/mechanisms.md). */
-const SMALL_YOUNG = '--max-semi-space-size=4'
+/** For the main thread of the service (docs/decisions/mechanisms.md). */
+const { nodeFlags } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')).config
 
 /** The arguments for Node, relative to the root, that each npm script runs after the build. */
 const PROGRAMS = {
-  start: (args) => [SMALL_YOUNG, 'dist/src/cli/main.js', '--dev', '--console', ...args],
+  start: (args) => [nodeFlags, 'dist/src/cli/main.js', '--dev', '--console', ...args],
   test: (args) => ['compiled/test/run.js', ...args],
   watch: (args) => ['compiled/test/watch.js', ...args],
   bench: (args) => ['compiled/bench/main.js', ...args],

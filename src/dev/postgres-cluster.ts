@@ -22,8 +22,8 @@ export const EMBEDDED_SETTINGS: PostgresSettings = {
   // Covers four services (20 connections each by default), a migration, psql and some reserve.
   max_connections: 100,
 
-  // Twice PostgreSQL's default, enough for a few days of orders. Memory is allocated only when touched.
-  shared_buffers: '256MB',
+  // Touched within minutes of load, and then held. What they lack, the system's cache has.
+  shared_buffers: '32MB',
 
   // Nothing replicates from this server, so the log omits the data of replicas.
   wal_level: 'minimal',
