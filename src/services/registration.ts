@@ -7,7 +7,7 @@ import { uuidv7 } from '../shared/lib/uuid.ts'
 import { hashSpki } from '../shared/pki/algorithms.ts'
 import type { AccountKey } from '../shared/protocol/jwk.ts'
 import { Problem, type ProblemType } from '../shared/protocol/problem.ts'
-import type { AccountStore } from '../store/account-store.ts'
+import { type AccountStore, KeyBlocked } from '../store/account-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import { type AccountCache, type KnownAccount, StaleAccountError } from './account-cache.ts'
 import type { NoteAcmeAct } from './decisions/acme-decisions.ts'
@@ -175,19 +175,19 @@ export class Registration {
     requireTerms(termsAgreed, policy)
     const checked = checkContacts(contacts, policy.contacts)
     const binding = await externalAccounts.prove(externalAccountBinding, request, now)
-    await this.#requireUnblocked(key)
+    // Without a binding, the insert itself checks the key.
+    if (binding || requireMailDomains) await this.#requireUnblocked(key)
     // Last, so that refused requests cause no DNS look-ups.
     if (requireMailDomains) {
       await requireMailDomains(checked)
       // The name servers of a stranger may take seconds, in which the key may become known.
-      await this.#requireUnblocked(key)
+      if (binding) await this.#requireUnblocked(key)
     }
     return { contacts: checked, termsAgreed, binding }
   }
 
   async #requireUnblocked(key: AccountKey): Promise<void> {
-    if (await this.#options.certificates.isKeyBlocked(hashSpki({ der: key.spki() })))
-      throw new Problem('badPublicKey', 'this key is known to be compromised; make another one')
+    if (await this.#options.certificates.isKeyBlocked(hashSpki({ der: key.spki() }))) throw keyBlocked()
   }
 
   async #create({ thumbprint, jwk }: AccountKey, { contacts, termsAgreed, binding }: Admitted, now: Date) {
@@ -195,7 +195,10 @@ export class Registration {
     const { termsVersion } = policy
     const agreed = { termsAgreed, ...(termsAgreed && termsVersion !== undefined && { termsVersion }) }
     const account = { id: uuidv7(now.getTime()), thumbprint, jwk, contacts, ...agreed }
-    if (!binding) return store.create(account)
+    if (!binding)
+      return store.create(account).catch((error) => {
+        throw error instanceof KeyBlocked ? keyBlocked() : error
+      })
     const created = await externalAccounts.register(account, binding)
     const found = await store.findByThumbprint(thumbprint)
     if (!found) throw externalAccounts.lostCredential(binding)
@@ -223,6 +226,10 @@ export class Registration {
     if (!current || !this.#hasAgreed(current)) throw termsProblem('the terms of service have changed', policy)
     cache.forget(id)
   }
+}
+
+function keyBlocked(): Problem {
+  return new Problem('badPublicKey', 'this key is known to be compromised; make another one')
 }
 
 function requireTerms(agreed: boolean, policy: RegistrationPolicy): void {

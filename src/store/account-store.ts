@@ -27,12 +27,20 @@ export interface NewAccount {
   termsVersion?: string
 }
 
+/** A new account was refused for its key. */
+export class KeyBlocked extends Error {
+  override readonly name = 'KeyBlocked'
+}
+
 export interface AccountStore {
   find: Batched<string, Account | undefined>
   findByThumbprint: Batched<string, Account | undefined>
   /** By the path of its URL at a former server. */
   findIdByPath: Batched<string, string | undefined>
-  /** The account of this key, made if there was none (RFC 8555 §7.3.1). `created` is true for exactly one caller. */
+  /**
+   * The account of this key, made if there was none (RFC 8555 §7.3.1). `created` is true for exactly one caller.
+   * @throws KeyBlocked when the key is blocked and has no account
+   */
   create(account: NewAccount): Promise<{ created: boolean; account: Account }>
   /** Undefined when the account is not valid any more. */
   updateContacts(requester: Requester, contacts: readonly string[]): Promise<Account | undefined>
@@ -86,13 +94,14 @@ const FIND_ID_BY_PATH: Statement = {
 
 const CREATE: Statement = {
   name: 'account-create',
-  // One insert into accounts and its two unique indexes for each row. Sorted, so that two batches
-  // with the same keys cannot deadlock.
+  // blocked_keys_pkey, and one insert into accounts and its indexes for each row. Sorted, so that two batches with the
+  // same keys cannot deadlock.
   text: `
     INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed, terms_version)
     SELECT id, thumbprint, jwk, ARRAY(SELECT jsonb_array_elements_text(contacts)), terms_agreed, terms_version
       FROM unnest($1::uuid[], $2::text[], $3::text[], $4::jsonb[], $5::boolean[], $6::text[])
         AS i (id, thumbprint, jwk, contacts, terms_agreed, terms_version)
+     WHERE NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = account_spki_sha256(i.jwk))
      ORDER BY thumbprint
     ON CONFLICT (thumbprint) DO NOTHING
     RETURNING id`,
@@ -186,7 +195,7 @@ export function createAccountStore(db: Database): AccountStore {
         return { created: true, account: { ...account, status: 'valid', keyVersion: 1 } }
       }
       const existing = await findByThumbprint(account.thumbprint)
-      if (!existing) throw new Error('an account that blocked an insert by its thumbprint must exist')
+      if (!existing) throw new KeyBlocked()
       return { created: false, account: existing }
     },
     changedAt: async (accountId) => (await db.query<{ at: string }>(CHANGED_AT, [accountId]))[0]?.at,

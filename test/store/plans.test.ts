@@ -107,7 +107,7 @@ describe('plans', () => {
     'account-find': [() => spied.accounts.find(requester.accountId), 'accounts_pkey'],
     'account-find-by-thumbprint': [() => spied.accounts.findByThumbprint('thumbprint 7'), 'accounts_thumbprint_key'],
     'account-agree-to-terms': [() => spied.accounts.agreeToTerms(requester.accountId, '1'), 'accounts_pkey'],
-    'account-create': [() => spied.accounts.create(aNewAccount())],
+    'account-create': [() => spied.accounts.create(aNewAccount()), 'blocked_keys_pkey'],
     'account-update-contacts': [() => spied.accounts.updateContacts(requester, []), 'accounts_pkey'],
     'account-deactivate': [
       async () => spied.accounts.deactivate((await anAccount(store)).requester),
