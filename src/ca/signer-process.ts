@@ -32,7 +32,7 @@ export interface SignerProcess extends SignerPlace {
 
 const PROGRAM = fileURLToPath(programFile('signer/start.cts'))
 const READY_TIMEOUT_MS = 15_000
-/** The signer needs 28 MB less so (docs/decisions/mechanisms.md). `bin/chancery-signer` of the packages has it too. */
+/** It needs 28 MB less so (docs/decisions/mechanisms.md). `bin/chancery-signer` of the packages has the flag too. */
 const SMALL_YOUNG = '--max-semi-space-size=2'
 /** Restarts have no practical limit: nothing is issued without the signer, and nothing else depends on it. */
 const RESTART = { initialDelayMs: 100, maxDelayMs: 10_000, maxRestarts: 1_000_000, windowMs: 60_000 }
