@@ -44,7 +44,8 @@ const ROWS: Record<RowName, Row> = {
     challengeType: ACCEPT_ALL,
     // The cold row was a part of it.
     warmupMs: ({ warmupMs = 0, durationMs }) => Math.max(0, warmupMs - durationMs),
-    says: ({ warmupMs = 0 }) => `certificate, no validation, warm (${warmupMs / 1000} s before)`,
+    says: ({ warmupMs = 0, durationMs }) =>
+      `certificate, no validation, warm (${Math.max(warmupMs, durationMs) / 1000} s before)`,
   },
   'order-warm': { scenario: 'new-order', challengeType: ACCEPT_ALL, warmupMs: warm, says: () => 'new order, warm' },
   'read-warm': { scenario: 'signed-read', challengeType: ACCEPT_ALL, warmupMs: warm, says: () => 'signed read, warm' },

@@ -230,7 +230,7 @@ function requireSigner(
     throw new Problem('accountDoesNotExist', 'the kid is not the URL of an account of this server')
   }
   const refusal = checkSignature(jws, known.key, settings.algorithms)
-  if (!refusal) return proved(known, address)
+  if (!refusal) return proved(known, address, context)
   chargeSignature(known, address, context)
   return requireNewKey(jws, known, refusal, address, context)
 }
@@ -255,11 +255,12 @@ async function requireNewKey(
   const current = await context.accounts.findNewKey(known)
   if (!current) throw refusal
   requireSignature(jws, current.key, context.settings.algorithms)
-  return proved(current, address)
+  return proved(current, address, context)
 }
 
-function proved(known: KnownAccount, address: string): KnownAccount {
+function proved(known: KnownAccount, address: string, { accounts }: AcmeContext): KnownAccount {
   known.provenFrom = address
+  accounts.keep(known)
   return known
 }
 

@@ -72,7 +72,7 @@ type CsrSteps = Pick<SupervisorMessages, 'issueFromCsr'>
 type DecisionMessages = Pick<SupervisorMessages, 'noteDecisions'>
 type Work = Omit<SupervisorMessages, keyof Operations | keyof CsrSteps | keyof DecisionMessages>
 
-/** Acts of all threads that wait for their record. */
+/** Messages of all threads whose acts wait for their record. */
 const DECISIONS_LIMIT = 1_024
 /** Issuances that fronts wait for. */
 const ISSUING_LIMIT = 1_024

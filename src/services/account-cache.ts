@@ -1,8 +1,8 @@
 /**
- * Cache of accounts by id with their imported keys, for one front thread, and when each was seen last.
+ * Cache of accounts by id with their keys, for one front thread, and when each was seen last.
  *
- * Importing a JWK costs as much as verifying a signature, so keys are cached. A cached account is
- * only a hint: every statement for it checks its status and its key version.
+ * Importing a JWK costs as much as verifying a signature, so a key stays imported from its first use. A cached account
+ * is only a hint: every statement for it checks its status and its key version.
  */
 
 import type { Account } from '../domain/records.ts'
@@ -25,7 +25,9 @@ export interface AccountCache {
   find(accountId: string): KnownAccount | Promise<KnownAccount | undefined>
   /** By the path of its URL at a former server. */
   findByPath(path: string): KnownAccount | undefined | Promise<KnownAccount | undefined>
-  remember(account: Account): KnownAccount
+  remember(account: Account): void
+  /** Keeps an account that was found, once a signature has proved it: bad signatures evict nobody. */
+  keep(known: KnownAccount): void
   /** Reads the account again. Undefined when its key is unchanged. */
   findNewKey(known: KnownAccount): Promise<KnownAccount | undefined>
   forget(accountId: string): void
@@ -36,28 +38,19 @@ export interface AccountCache {
  * with its key object; a miss costs a look-up and an import, about as much as the signature.
  */
 const CAPACITY = 4_096
+/** Some 200 octets each. */
+const MOST_PATHS = 131_072
 
 export function createAccountCache(
   findAccount: Batched<string, Account | undefined>,
   findIdByPath: Batched<string, string | undefined>,
 ): AccountCache {
-  const idsByPath = new LruMap<string, string>(CAPACITY)
+  const idsByPath = new LruMap<string, string>(MOST_PATHS)
   const known = new LruMap<string, KnownAccount>(CAPACITY)
-
-  function remember(account: Account): KnownAccount {
-    const entry = {
-      account,
-      key: restoreAccountKey(account.jwk, account.thumbprint),
-      requester: { accountId: account.id, keyVersion: account.keyVersion },
-      provenFrom: undefined,
-    }
-    known.set(account.id, entry)
-    return entry
-  }
 
   async function load(accountId: string): Promise<KnownAccount | undefined> {
     const account = await findAccount(accountId)
-    return account && remember(account)
+    return account && knownAccount(account)
   }
 
   const find = (accountId: string) => known.get(accountId) ?? load(accountId)
@@ -75,12 +68,25 @@ export function createAccountCache(
       const id = idsByPath.get(path)
       return id === undefined ? loadByPath(path) : find(id)
     },
-    remember,
+    remember: (account) => known.set(account.id, knownAccount(account)),
+    keep(found) {
+      const { id } = found.account
+      if (known.get(id) !== found) known.set(id, found)
+    },
     async findNewKey({ account: { id, keyVersion } }) {
       const current = await findAccount(id)
-      return current && current.keyVersion !== keyVersion ? remember(current) : undefined
+      return current && current.keyVersion !== keyVersion ? knownAccount(current) : undefined
     },
     forget: (accountId) => known.delete(accountId),
+  }
+}
+
+function knownAccount(account: Account): KnownAccount {
+  return {
+    account,
+    key: restoreAccountKey(account.jwk, account.thumbprint),
+    requester: { accountId: account.id, keyVersion: account.keyVersion },
+    provenFrom: undefined,
   }
 }
 

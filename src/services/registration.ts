@@ -187,17 +187,20 @@ export class Registration {
   }
 
   async #requireUnblocked(key: AccountKey): Promise<void> {
-    if (await this.#options.certificates.isKeyBlocked(hashSpki({ der: key.spki() }))) throw keyBlocked()
+    if (await this.#options.certificates.isKeyBlocked(hashSpki({ der: key.spki() })))
+      throw new Problem('badPublicKey', 'this key is known to be compromised; make another one')
   }
 
-  async #create({ thumbprint, jwk }: AccountKey, { contacts, termsAgreed, binding }: Admitted, now: Date) {
+  async #create(key: AccountKey, { contacts, termsAgreed, binding }: Admitted, now: Date) {
+    const { thumbprint, jwk } = key
     const { store, externalAccounts, policy } = this.#options
     const { termsVersion } = policy
     const agreed = { termsAgreed, ...(termsAgreed && termsVersion !== undefined && { termsVersion }) }
     const account = { id: uuidv7(now.getTime()), thumbprint, jwk, contacts, ...agreed }
     if (!binding)
-      return store.create(account).catch((error) => {
-        throw error instanceof KeyBlocked ? keyBlocked() : error
+      return store.create(account).catch(async (error) => {
+        if (error instanceof KeyBlocked) await this.#requireUnblocked(key)
+        throw error
       })
     const created = await externalAccounts.register(account, binding)
     const found = await store.findByThumbprint(thumbprint)
@@ -226,10 +229,6 @@ export class Registration {
     if (!current || !this.#hasAgreed(current)) throw termsProblem('the terms of service have changed', policy)
     cache.forget(id)
   }
-}
-
-function keyBlocked(): Problem {
-  return new Problem('badPublicKey', 'this key is known to be compromised; make another one')
 }
 
 function requireTerms(agreed: boolean, policy: RegistrationPolicy): void {

@@ -27,7 +27,7 @@ export interface NewAccount {
   termsVersion?: string
 }
 
-/** A new account was refused for its key. */
+/** Nothing was inserted, and there is no such account: its key is blocked, or another request was faster. */
 export class KeyBlocked extends Error {
   override readonly name = 'KeyBlocked'
 }
@@ -39,7 +39,7 @@ export interface AccountStore {
   findIdByPath: Batched<string, string | undefined>
   /**
    * The account of this key, made if there was none (RFC 8555 §7.3.1). `created` is true for exactly one caller.
-   * @throws KeyBlocked when the key is blocked and has no account
+   * @throws KeyBlocked when the key seems to be blocked and has no account
    */
   create(account: NewAccount): Promise<{ created: boolean; account: Account }>
   /** Undefined when the account is not valid any more. */

@@ -36,7 +36,7 @@ describe('npm scripts', () => {
     copyFileSync(path.join(TREE, 'src/dev/bootstrap.mjs'), path.join(root, 'src/dev/bootstrap.mjs'))
     mkdirSync(path.join(root, 'node_modules'))
     symlinkSync(path.join(TREE, 'node_modules/typescript'), path.join(root, 'node_modules/typescript'))
-    write('package.json', { type: 'module' })
+    write('package.json', { type: 'module', config: { nodeFlags: '--max-semi-space-size=4' } })
     write('tsconfig.json', {
       compilerOptions: { module: 'nodenext', rootDir: '.', outDir: 'compiled', types: [], strict: true },
       include: ['bench/**/*.ts'],

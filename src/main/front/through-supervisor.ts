@@ -1,6 +1,7 @@
 /** Messages and questions of a front thread to the supervisor. */
 
 import type { Logger } from 'pino'
+import { MAX_DECISIONS } from '../../ca/signer-records.ts'
 import { csrBackendNames } from '../../config/backends.ts'
 import type { Decision } from '../../domain/decision.ts'
 import { RefusalTally } from '../../events/abuse-summary.ts'
@@ -52,12 +53,15 @@ interface Noting {
   settle(reason: Promise<string | undefined>): void
 }
 
-/** Accounts of one statement are noted in one message. */
+/** Accounts of one statement are noted in one message, as many as the signer takes at once. */
 export function decisionsThrough(supervisor: Supervisor): NoteAcmeAct {
-  const note = batchPerTick<Noting>((acts) => {
-    const decisions = acts.map(({ decision }) => decision)
-    const reason = supervisor.ask('noteDecisions', decisions, DECISIONS_DEADLINE_MS)
-    for (const { settle } of acts) settle(reason)
+  const note = batchPerTick<Noting>((all) => {
+    for (let at = 0; at < all.length; at += MAX_DECISIONS) {
+      const acts = all.slice(at, at + MAX_DECISIONS)
+      const decisions = acts.map(({ decision }) => decision)
+      const reason = supervisor.ask('noteDecisions', decisions, DECISIONS_DEADLINE_MS)
+      for (const { settle } of acts) settle(reason)
+    }
   })
   return noteAcmeActs((decision) => new Promise((settle) => note({ decision, settle })))
 }

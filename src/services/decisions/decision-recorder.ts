@@ -57,7 +57,9 @@ export class DecisionRecorder {
 
   /** Resolves when they, and all before them, are on a disk. @throws NotRecorded */
   async note(decisions: readonly Decision[]): Promise<void> {
-    await Promise.all(decisions.map((decision) => this.#note(decision)))
+    const noted = decisions.map((decision) => this.#queue(decision))
+    void this.#work()
+    await Promise.all(noted)
     if (decisions.length === 0) await this.placeRest()
   }
 
@@ -82,7 +84,7 @@ export class DecisionRecorder {
     }
   }
 
-  #note(decision: Decision): Promise<void> {
+  #queue(decision: Decision): Promise<void> {
     const { identity, incarnation } = this.#parts
     const placed = { ...decision, incarnation: incarnation() }
     const whole = JSON.stringify(recorded(identity, placed))
@@ -91,7 +93,6 @@ export class DecisionRecorder {
     const text = isTooLong ? JSON.stringify(recorded(identity, cut(placed))) : whole
     return new Promise((resolve, reject) => {
       this.#waiting.push({ text, resolve, reject })
-      void this.#work()
     })
   }
 
