@@ -57,6 +57,12 @@ describe('the recorder of decisions', () => {
     )
   })
 
+  test('tells acts that arrive together in one request', async () => {
+    const { recorder, payloads } = aRecorder(async () => true)
+    await recorder.note([aDecision(), aDecision(), aDecision()])
+    assert.equal(payloads.length, 1)
+  })
+
   test('leaves the details of one that is too long out', async () => {
     const { recorder, listed } = aRecorder(async () => true)
     await recorder.note([aDecision({ text: 'x'.repeat(MAX_DECISION_BYTES) })])
