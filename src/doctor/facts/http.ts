@@ -3,7 +3,7 @@
  * fact.
  */
 
-import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, type JsonWebKey, type KeyObject, sign } from 'node:crypto'
 import { type IncomingHttpHeaders, request as plainRequest } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import { isIP } from 'node:net'
@@ -156,6 +156,15 @@ const KEYS: Partial<
 }
 
 /**
+ * By way of its DER: Node.js 20 can stop forever when the collector takes the job that made a key, while the key is
+ * exported as a JWK. A loop of 400 keys always did.
+ */
+function jwkOf(key: KeyObject): JsonWebKey {
+  const der = key.export({ type: 'spki', format: 'der' })
+  return createPublicKey({ key: der, type: 'spki', format: 'der' }).export({ format: 'jwk' })
+}
+
+/**
  * A signed request that changes nothing: it asks for the account of a key that was made just now.
  * @returns a flattened JWS; undefined where the service takes none of these algorithms
  */
@@ -164,7 +173,7 @@ export function askForAccount(url: string, nonce: string, allowed: readonly stri
   if (alg === undefined || !kind) return undefined
   const { publicKey, privateKey } = kind.make()
   const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
-  const protectedHeader = encoded({ alg, nonce, url, jwk: publicKey.export({ format: 'jwk' }) })
+  const protectedHeader = encoded({ alg, nonce, url, jwk: jwkOf(publicKey) })
   const payload = encoded({ onlyReturnExisting: true })
   const data = Buffer.from(`${protectedHeader}.${payload}`)
   const signature = sign(kind.hash, data, { key: privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')
