@@ -156,8 +156,8 @@ const KEYS: Partial<
 }
 
 /**
- * By way of its DER: Node.js 20 can stop forever when the collector takes the job that made a key, while the key is
- * exported as a JWK. A loop of 400 keys always did.
+ * By way of its DER. Node.js 20 can stop forever when it exports a key that it has made as a JWK: the garbage collector
+ * then waits for the lock of that key. A loop of 400 keys did so each time.
  */
 function jwkOf(key: KeyObject): JsonWebKey {
   const der = key.export({ type: 'spki', format: 'der' })

@@ -55,7 +55,7 @@ describe('the cache of accounts', () => {
     assert.throws(() => other.key.publicKey)
   })
 
-  test('reads an account again after a registration, which proves it, was forgotten', async () => {
+  test('keeps a registered account until it is forgotten', async () => {
     const account = anAccount()
     const { cache, lookups, found } = aCache(account)
     cache.remember(account)
